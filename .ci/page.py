@@ -23,7 +23,10 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.chrome.service import Service
 
-PHONE = 390
+PHONE = 360
+
+# An A4 page at 96 px per inch, within margins of 1 cm.
+PAPER = (718, 1047)
 
 
 # ---- expected content ------------------------------------------------------------------------------------------
@@ -64,16 +67,37 @@ def estimate(trials, of):
     return math.exp(statistics.fmean(map(math.log, values))) if all(values) else None
 
 
+TIMES = {name: (lambda step, name=name: quantile(step, "response_time", name)) for name in ("p50", "p99", "p99.9")}
+COSTS = [lambda step: step["cost"]["client_cpu_us_per_request"], lambda step: (step["cost"]["server"] or {}).get("cpu_us_per_request")]
+
+
+def name(step):
+    return step["label"] or step["target"]
+
+
 def against_load(runs):
-    """Returns points that the charts of throughput and latency must have: chart -> [(x, y)]."""
+    """Returns points that the charts of requests must have: chart -> [(x, y)]."""
     charts = collections.defaultdict(list)
-    times = lambda name: lambda step: quantile(step, "response_time", name)
-    costs = [lambda step: step["cost"]["client_cpu_us_per_request"], lambda step: (step["cost"]["server"] or {}).get("cpu_us_per_request")]
-    for trials in measurements(runs):
-        suffix = "-open" if is_open(trials[0]) else ""
-        charts["throughput" + suffix] += [(load(trials[0]), estimate(trials, of)) for of in [rate, times("p99"), *costs]]
-        charts["latency" + suffix] += [(load(trials[0]), estimate(trials, times(name))) for name in ("p50", "p99", "p99.9")]
-    return {chart: [point for point in points if point[1]] for chart, points in charts.items()}
+    kinds = {run["kind"] for run in runs}
+    all = measurements(runs)
+    loads = collections.defaultdict(set)
+    for trials in all:
+        if trials[0]["settings"].get("together") is None:
+            loads[(name(trials[0]), is_open(trials[0]))].add(load(trials[0]))
+    if max(map(len, loads.values()), default=0) > 1:
+        for trials in all:
+            suffix = "-open" if is_open(trials[0]) else ""
+            charts["load" + suffix] += [(load(trials[0]), estimate(trials, of)) for of in [*TIMES.values(), *COSTS]]
+            if not kinds & {"proxy", "connect", "bulk"}:
+                charts["sweep" + suffix].append((estimate(trials, rate), estimate(trials, TIMES["p99"])))
+    elif len(all) > 1 or any(len(trials) > 1 for trials in all):
+        if not kinds & {"ab", "quick"}:
+            charts["trials"] = [("all", estimate(trials, of)) for trials in all for of in [rate, TIMES["p50"], TIMES["p99"], *COSTS]]
+    return {chart: [point for point in points if all_of(point)] for chart, points in charts.items()}
+
+
+def all_of(point):
+    return point[0] is not None and point[1]
 
 
 PHASES = {"resolve": "resolve", "tcp": "TCP connect", "handshake": "handshake", "http2": "HTTP/2 setup", "first_call": "first call"}
@@ -97,18 +121,15 @@ def balances(runs):
     return [(part, share) for part, share in points if share >= 0.0005]
 
 
-QUANTILES = ("p50", "p99", "p99.9")
-
-
 def compared(runs):
     """Returns points that the charts of a comparison must have: of measurements that both have, in the same order."""
     known = []
     for base, new in list(zip(*(measurements([run]) for run in runs)))[:6]:
-        for name in QUANTILES:
-            old, changed = (estimate(trials, lambda step: quantile(step, "response_time", name)) for trials in (base, new))
+        for percent, of in TIMES.items():
+            old, changed = (estimate(trials, of) for trials in (base, new))
             if old and changed:
-                known.append((float(name[1:]), changed / old - 1))
-    return {"quantiles-compared": known, "differences-compared": []}
+                known.append((float(percent[1:]), changed / old - 1))
+    return {"shift-compared": known, "differences-compared": []}
 
 
 def expected(runs):
@@ -118,6 +139,8 @@ def expected(runs):
     known = balances(runs) if len(measurements(runs)) <= 32 else []
     if all(run["kind"] == "ladder" for run in runs):
         return {"ladder": [], "balance": known}
+    if all(run["kind"] == "quick" for run in runs):
+        return {"histogram": [], "balance": known}
     return {**against_load(runs), "connect": connect(runs), "balance": known}
 
 
@@ -140,11 +163,9 @@ def legible(text):
     return "".join("\ufffd" if ord(c) < 32 or 127 <= ord(c) < 160 else c for c in text) if isinstance(text, str) else text
 
 
-def shown(value, unit):
-    """Formats a rate, or a time in microseconds with at least three digits."""
-    if unit == "req/s":
-        return f"{value:,.0f} req/s"
-    value /= 1e3
+def shown(nanoseconds):
+    """Formats a time in microseconds with at least three digits."""
+    value = nanoseconds / 1e3
     digits = f"{value:.2f}" if abs(value) < 9.995 else f"{value:.1f}" if abs(value) < 99.95 else f"{value:,.0f}"
     return f"{digits} µs"
 
@@ -183,33 +204,77 @@ class Page:
         check(not entries, f"the console shows {entries}")
 
     def charts(self):
+        # A chart has a second drawing for narrow screens.
         return self.run("""
+            for (const folded of document.querySelectorAll("details")) folded.open = true;
             return Object.fromEntries([...document.querySelectorAll("figure[data-chart]")].map((figure) => [
                 figure.dataset.chart + (figure.dataset.variant ? `-${figure.dataset.variant}` : ""),
                 {
-                    points: [...figure.querySelectorAll(".pt")].map((p) => [p.dataset.series, p.dataset.x, p.dataset.y]),
+                    points: [...figure.querySelector("svg").querySelectorAll(".pt")].map((p) => [p.dataset.series, p.dataset.x, p.dataset.y]),
                     rows: figure.querySelectorAll("tbody tr").length,
                     label: figure.querySelector("svg[role=img]").getAttribute("aria-label"),
                 },
             ]));
         """)
 
-    def fits_a_phone(self):
+    def is_legible(self, where):
+        """Checks every drawing that is shown: its texts, its width, and that the page does not scroll sideways."""
+        found = self.run("""
+            const [narrowest, clipped, over] = [[], [], []];
+            for (const svg of document.querySelectorAll("svg.chart")) {
+                const all = svg.getBoundingClientRect();
+                if (!all.width) continue;
+                const name = svg.closest("figure").dataset.chart;
+                // A line of text has room above and below its letters.
+                const boxes = [...svg.querySelectorAll("text")].filter((text) => text.textContent.trim()).map((text) => {
+                    const box = text.getBoundingClientRect();
+                    return { text, left: box.left, right: box.right, top: box.top + box.height / 4, bottom: box.bottom - box.height / 4 };
+                });
+                for (const box of boxes) {
+                    if (box.left < all.left - 1 || box.right > all.right + 1) clipped.push(`${name}: ${box.text.textContent}`);
+                }
+                boxes.sort((a, b) => a.top - b.top);
+                boxes.forEach((a, at) => {
+                    for (const b of boxes.slice(at + 1)) {
+                        if (b.top >= a.bottom) break;
+                        if (a.left < b.right - 1 && b.left < a.right - 1) over.push(`${name}: ${a.text.textContent} | ${b.text.textContent}`);
+                    }
+                });
+                const spans = [...svg.querySelectorAll(".grid")].map((grid) => grid.getBoundingClientRect());
+                spans.sort((a, b) => a.left - b.left);
+                let [used, end] = [0, -Infinity];
+                for (const span of spans) {
+                    used += Math.max(0, span.right - Math.max(span.left, end));
+                    end = Math.max(end, span.right);
+                }
+                if (spans.length && used < 0.7 * all.width) narrowest.push(`${name}: ${Math.round(used)} of ${Math.round(all.width)} px`);
+            }
+            return { width: document.documentElement.scrollWidth, narrowest, clipped, over };
+        """)
+        width = self.run("return innerWidth")
+        check(found["width"] <= width, f"the page is {found['width']} px wide {where}, of {width} px")
+        check(not found["clipped"], f"text of charts is cut off {where}: {found['clipped'][:5]}")
+        check(not found["over"], f"texts of charts cover one another {where}: {found['over'][:5]}")
+        check(not found["narrowest"], f"charts leave more than 30 % of their width empty {where}: {found['narrowest'][:5]}")
+
+    def fits_screens_and_paper(self):
+        self.is_legible("on a screen")
         self.device(PHONE, 844)
-        width = self.run("return document.documentElement.scrollWidth")
-        check(width <= PHONE, f"the page is {width} px wide on a screen of {PHONE} px")
+        self.is_legible("on a phone")
         small = self.run("""
-            return Math.min(16, ...[...document.querySelectorAll("svg.chart text")].map((text) =>
+            return Math.min(16, ...[...document.querySelectorAll("svg.chart:not(.wide) text")].map((text) =>
                 parseFloat(getComputedStyle(text).fontSize) * text.ownerSVGElement.getBoundingClientRect().width / 400));
         """)
-        check(small >= 13, f"text of charts is {small:.1f} px high on a phone")
-        wide = self.run("""
-            return [...document.querySelectorAll("svg.chart text")].filter((text) => {
-                const [own, all] = [text.getBoundingClientRect(), text.ownerSVGElement.getBoundingClientRect()];
-                return own.left < all.left - 1 || own.right > all.right + 1;
-            }).map((text) => text.textContent);
+        check(small >= 11.9, f"text of charts is {small:.1f} px high on a phone")
+        self.device(*PAPER)
+        self.media("light", "print")
+        self.is_legible("on paper")
+        tall = self.run("""
+            const figures = [...document.querySelectorAll("figure")].filter((figure) => !figure.closest("details.more"));
+            return Math.max(0, ...figures.map((figure) => figure.getBoundingClientRect().height));
         """)
-        check(not wide, f"text of charts is cut off on a phone: {wide[:5]}")
+        check(tall <= PAPER[1], f"a figure is {tall:.0f} px high, and so does not fit on a page")
+        self.media("light")
         self.device(1280, 900)
 
     def screenshot(self, path):
@@ -220,10 +285,15 @@ class Page:
         path.write_bytes(base64.b64decode(shot["data"]))
 
 
+def is_same(a, b):
+    numbers = isinstance(a, float | int) and isinstance(b, float | int)
+    return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-12) if numbers else a == b
+
+
 def hold_points(chart, points, known):
     check(points, f"{chart} has no points")
     drawn = [(number(x), float(y)) for _, x, y in points]
-    is_near = lambda a, b: a[0] == b[0] and math.isclose(a[1], b[1], rel_tol=1e-9, abs_tol=1e-12)
+    is_near = lambda a, b: is_same(a[0], b[0]) and is_same(a[1], b[1])
     missing = [(x, y) for x, y in known if not any(is_near((legible(x), y), point) for point in drawn)]
     check(not missing, f"{chart} lacks {missing[:5]}")
 
@@ -234,7 +304,7 @@ def hold_hover(page, chart):
     of_variant = f'[data-variant="{variant}"]' if variant else ":not([data-variant])"
     figure = page.driver.find_element(By.CSS_SELECTOR, f'figure[data-chart="{name}"]{of_variant}')
     # A part that is too thin to be pointed at lies beside others.
-    points = page.run("return [...arguments[0].querySelectorAll('.pt')].filter((point) => point.getBoundingClientRect().width >= 2)", figure)
+    points = page.run("return [...arguments[0].querySelector('svg').querySelectorAll('.pt')].filter((point) => point.getBoundingClientRect().width >= 2)", figure)
     tip = page.driver.find_element(By.CSS_SELECTOR, ".tip")
     for point in {0: points[0], 1: points[len(points) // 2], 2: points[-1]}.values():
         page.run("arguments[0].scrollIntoView({ block: 'center' })", point)
@@ -249,10 +319,8 @@ def hold_hover(page, chart):
         check(top == point or away < 12, f"{chart}: a point {away:.0f} px from the pointer shows its value")
         text = tip.text
         check(tip.is_displayed() and text == " ".join(top.get_attribute("aria-label").split()), f"{chart} shows '{text}'")
-        unit = "req/s" if name == "throughput" and "req/s" in text.split(": ")[-1] else "ns"
-        is_change = text.endswith("%") or text.endswith("%)")
-        if (name in ("latency", "quantiles") and not is_change) or unit == "req/s":
-            value = shown(float(top.get_attribute("data-y")), unit)
+        if name in ("sweep", "quantiles") and "%" not in text:
+            value = shown(float(top.get_attribute("data-y")))
             check(value in text, f"{chart} shows '{text}' for {value}")
     svg = figure.find_element(By.CSS_SELECTOR, "svg")
     page.run("document.activeElement.blur()")
@@ -287,19 +355,20 @@ def main():
         # Without scripts, the browser's own hint shows a point's value.
         total = sum(len(drawn["points"]) for drawn in charts.values())
         check(text.count("<title>") - 1 >= total, "a point has no title")
-        page.fits_a_phone()
+        page.fits_screens_and_paper()
         for chart in charts:
             hold_hover(page, chart)
         if options.screenshots:
             ActionChains(page.driver).move_to_element(page.driver.find_element(By.TAG_NAME, "h1")).perform()
             options.screenshots.mkdir(parents=True, exist_ok=True)
+            page.run("for (const folded of document.querySelectorAll('details')) folded.open = false")
             for scheme in ("light", "dark"):
                 for width in (1280, PHONE):
                     page.media(scheme)
                     page.device(width, 900)
                     page.screenshot(options.screenshots / f"{scheme}-{width}.png")
             page.media("dark", "print")
-            page.device(800, 1100)
+            page.device(*PAPER)
             page.screenshot(options.screenshots / "print.png")
         page.is_without_errors()
         page.loads_nothing_else()

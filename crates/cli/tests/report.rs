@@ -53,12 +53,10 @@ fn a_measurement_becomes_a_page_and_charts() {
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
     for step in load(&json)["steps"].as_array().unwrap() {
         let rate = step["rate_per_s"].as_f64().unwrap();
-        // One in each of the two runs.
-        assert_eq!(
-            page.matches(&format!("data-y=\"{rate}\"")).count(),
-            2,
-            "{rate}"
-        );
+        for name in ["run 1", "run 2"] {
+            let point = format!("data-series=\"{name}: {}\" data-x=\"{rate}\"", server.url);
+            assert!(page.contains(&point), "{point}");
+        }
     }
     let output = report(folder.path(), &["run.json"]);
     let text = stdout(&output);
@@ -67,7 +65,7 @@ fn a_measurement_becomes_a_page_and_charts() {
         text.contains(&server.url) && text.contains("SHARED_HOST"),
         "{text}"
     );
-    for chart in ["throughput", "latency", "quantiles", "time", "fairness"] {
+    for chart in ["sweep", "load", "quantiles", "heatmap", "fairness"] {
         let svg = fs::read_to_string(
             folder
                 .path()

@@ -93,9 +93,7 @@ fn differences_within_the_noise_are_not_shown() {
         "{rate}"
     );
     let page = fs::read_to_string(page).unwrap();
-    assert!(
-        page.contains("1 measurement: none better") && page.contains("data-chart=\"quantiles\"")
-    );
+    assert!(page.contains("1 measurement: none better") && page.contains("data-chart=\"shift\""));
 }
 
 #[test]

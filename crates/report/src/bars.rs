@@ -12,45 +12,54 @@ const ROWS: i32 = 11;
 const LENGTH: usize = 40;
 const NUMBERS: usize = 28;
 
-/// Draws times, in nanoseconds, as a histogram: a row for each bucket with its upper end, its count
-/// and its share. The ends rise by one factor from the shortest time to the longest, so that the
-/// tail is seen as well as the bulk; a factor of 1.1 at least. Lines have at most `width` characters
-/// where that is 32 or more.
-pub fn bars(times: &Counts, unicode: bool, width: usize) -> String {
+/// Returns the buckets of a histogram of times, in nanoseconds: the ends of each, and its count. The ends rise by one
+/// factor from the shortest time to the longest, so that the tail is seen as well as the bulk; a factor of 1.1 at least.
+pub fn buckets(times: &Counts) -> Vec<([u64; 2], u64)> {
     let (Some((shortest, _)), Some(longest)) = (times.iter().next(), times.max()) else {
-        return String::new();
+        return Vec::new();
     };
     let (low, high) = (shortest.max(1) as f64, longest.max(1) as f64);
     let factor = (high / low).powf(1.0 / f64::from(ROWS)).max(1.1);
     let bucket = |time: u64| ((time.max(1) as f64 / low).ln() / factor.ln()).floor() as i32;
     let last = bucket(longest).clamp(0, ROWS - 1);
-    let mut counts = vec![0; last as usize + 1];
+    let end = |place: i32| {
+        if place > last {
+            longest
+        } else {
+            (low * factor.powi(place)) as u64
+        }
+    };
+    let mut buckets: Vec<_> = (0..=last).map(|at| ([end(at), end(at + 1)], 0)).collect();
     for (time, count) in times.iter() {
-        counts[bucket(time).clamp(0, last) as usize] += count;
+        buckets[bucket(time).clamp(0, last) as usize].1 += count;
     }
-    let most = counts.iter().copied().max().unwrap_or(1).max(1) as f64;
+    buckets
+}
+
+/// Draws the [`buckets`] of times as bars: a row for each with its upper end, its count and its share. Lines have at
+/// most `width` characters where that is 32 or more.
+pub fn bars(times: &Counts, unicode: bool, width: usize) -> String {
+    let buckets = buckets(times);
+    if buckets.is_empty() {
+        return String::new();
+    }
+    let most = buckets.iter().map(|(_, count)| *count).max();
+    let most = most.unwrap_or(1).max(1) as f64;
     let total = times.len() as f64;
-    let longest_bar = width.saturating_sub(NUMBERS).clamp(4, LENGTH) as f64;
+    let longest = width.saturating_sub(NUMBERS).clamp(4, LENGTH) as f64;
     let mark = if unicode { "■" } else { "#" };
-    let rows: Vec<_> = (1..)
-        .zip(&counts)
-        .map(|(place, &count)| {
-            let end = if place > last {
-                longest
-            } else {
-                (low * factor.powi(place)) as u64
-            };
-            // What is there is seen.
-            let length = (count as f64 / most * longest_bar).round() as usize;
-            let length = length.max(usize::from(count > 0));
-            vec![
-                nanos_as_micros(Some(end)),
-                thousands(count as f64),
-                share(count as f64 / total),
-                mark.repeat(length),
-            ]
-        })
-        .collect();
+    let row = |&([_, end], count): &([u64; 2], u64)| {
+        // What is there is seen.
+        let length = (count as f64 / most * longest).round() as usize;
+        let length = length.max(usize::from(count > 0));
+        vec![
+            nanos_as_micros(Some(end)),
+            thousands(count as f64),
+            share(count as f64 / total),
+            mark.repeat(length),
+        ]
+    };
+    let rows: Vec<_> = buckets.iter().map(row).collect();
     let columns = [
         Column::number("to us"),
         Column::number("requests"),

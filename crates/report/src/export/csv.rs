@@ -190,7 +190,7 @@ type Measured = Option<(f64, Option<[f64; 2]>)>;
 /// Returns the column of a metric, or, with `_low` or `_high`, of an end of its interval.
 fn column(metric: &Metric, end: &str) -> String {
     let times = match metric.source {
-        Source::Step(_) => "",
+        Source::Step(_) | Source::Histogram(..) => "",
         _ => "response_time_",
     };
     let unit = match metric.unit {

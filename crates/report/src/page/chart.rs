@@ -27,6 +27,8 @@ pub struct Chart {
     pub keys: Vec<Series>,
     /// The panels.
     pub panels: Vec<Panel>,
+    /// True where it answers the question of its page, and is drawn as wide as that.
+    pub leads: bool,
 }
 
 impl Chart {
@@ -49,6 +51,7 @@ impl Chart {
             x_title,
             keys: Vec::new(),
             panels,
+            leads: false,
         }
     }
 
@@ -66,8 +69,13 @@ pub struct Panel {
     pub title: String,
     /// The unit of the values.
     pub unit: PageUnit,
+    /// What it has in common with the panels before and after it whose rows lie beside its own, where there is room:
+    /// empty where these are those of the whole chart.
+    pub band: String,
     /// Its axes; without them, a row for each series, in which values go to the right.
     pub plane: Option<Plane>,
+    /// The scale of rows.
+    pub scale: AxisScale,
     /// Its lines or rows.
     pub series: Vec<Series>,
 }
@@ -78,7 +86,9 @@ impl Panel {
         Self {
             title: title.to_owned(),
             unit,
+            band: String::new(),
             plane: None,
+            scale: AxisScale::Linear,
             series,
         }
     }
@@ -103,7 +113,7 @@ impl Panel {
         }
         match point.range {
             Some([low, high]) if matches!(point.mark, Mark::Cell { .. }) => format!(
-                "{} of {} to {}",
+                "{} that took {} to {}",
                 counted(point.y, "responses"),
                 self.unit.shown(low),
                 self.unit.shown(high)
@@ -124,45 +134,25 @@ pub struct Plane {
     pub x: Axis,
     /// The scale of the values.
     pub y: AxisScale,
-    /// The start of the part before 0 that was not measured.
-    pub shaded: Option<f64>,
-    /// The largest distance along the horizontal axis of two points that a line joins.
-    pub joined: f64,
-    /// Lines that mark a value of a series.
-    pub guides: Vec<Guide>,
+    /// True where lines join the points of a series.
+    pub is_joined: bool,
+    /// A grey area from x to x: its ends there.
+    pub grey: Vec<(f64, [f64; 2])>,
+    /// What happened at an x, in words.
+    pub events: Vec<(f64, String)>,
 }
 
 impl Plane {
-    /// Returns axes with nothing beside the points, which one line joins.
+    /// Returns axes with nothing beside the points, which lines join.
     pub(super) fn new(x: Axis, y: AxisScale) -> Self {
         Self {
             x,
             y,
-            shaded: None,
-            joined: f64::INFINITY,
-            guides: Vec::new(),
+            is_joined: true,
+            grey: Vec::new(),
+            events: Vec::new(),
         }
     }
-}
-
-/// A line that marks a value of a series.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Guide {
-    /// The word that stands at it.
-    pub name: &'static str,
-    /// Its axis and the value.
-    pub at: GuidePlace,
-    /// The series' colour.
-    pub colour: usize,
-}
-
-/// A value on one of two axes.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum GuidePlace {
-    /// On the horizontal one.
-    X(f64),
-    /// On the vertical one.
-    Y(f64),
 }
 
 /// A horizontal axis.
@@ -194,7 +184,9 @@ pub struct Series {
     pub colour: usize,
     /// True for the secondary one of two with the same colour.
     pub dashed: bool,
-    /// The points, ascending in x.
+    /// True where the intervals of its points make a band.
+    pub banded: bool,
+    /// The points, in the order in which a line joins them.
     pub points: Vec<Point>,
 }
 
@@ -205,6 +197,7 @@ impl Series {
             name,
             colour,
             dashed: false,
+            banded: false,
             points,
         }
     }
@@ -233,6 +226,10 @@ pub struct Point {
     pub most: f64,
     /// What is told in brackets beside its value, where it has no interval.
     pub aside: Option<String>,
+    /// The name that stands at it in a plane.
+    pub name: Option<String>,
+    /// True where it stands out.
+    pub stands_out: bool,
     /// Its mark.
     pub mark: Mark,
 }
@@ -248,6 +245,8 @@ impl Point {
             is_bound: false,
             most: f64::INFINITY,
             aside: None,
+            name: None,
+            stands_out: false,
             mark: Mark::Dot,
         }
     }
@@ -275,6 +274,13 @@ impl Point {
 pub enum Mark {
     /// A dot at its value.
     Dot,
+    /// A line at its value, through the middle of its interval.
+    Mean,
+    /// A bar from 0 up to its value.
+    Column {
+        /// Its end on the horizontal axis.
+        until: f64,
+    },
     /// A cell of a heatmap, over its range on the vertical axis.
     Cell {
         /// Its end on the horizontal axis.

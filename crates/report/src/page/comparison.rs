@@ -4,12 +4,14 @@ use maud::{Markup, html};
 use netping_results::{
     compare::{FileComparison, compare_runs},
     environment_diff::EnvironmentDiff,
+    metric,
     run::{Kind, Run},
     warning::Warnings,
 };
 
 use super::{
-    charts::{forest, quantiles},
+    chart::Chart,
+    charts::{forest, shift},
     document, figures, headline, settings, table,
 };
 use crate::{table::Column, text::APART, words::changes};
@@ -24,10 +26,13 @@ pub fn comparison(base: &Run, others: &[Run], text: &str) -> String {
         .collect();
     let mut charts = Vec::new();
     for (new, compared) in others.iter().zip(&compared) {
-        charts.push(forest::compared(compared));
+        charts.push(Chart {
+            leads: true,
+            ..forest::compared(compared)
+        });
         // The windows of a ladder are too short for curves.
         if new.kind != Kind::Ladder {
-            charts.push(quantiles::compared(base, new));
+            charts.push(shifts(base, new));
         }
     }
     charts.retain(|chart| !chart.panels.is_empty());
@@ -36,13 +41,13 @@ pub fn comparison(base: &Run, others: &[Run], text: &str) -> String {
         &html! {
             header {
                 h1 { "netping compare" }
-                (not_valid(&runs))
+                (verdict(&runs))
                 @for (at, compared) in compared.iter().enumerate() { (section(compared, at + 2)) }
             }
             (figures(&charts))
             section."details" aria-label="Comparison" {
                 h2 { "All metrics" }
-                pre."wide" tabindex="0" { (text) }
+                pre."scroll" tabindex="0" { (text) }
             }
             @for (at, run) in runs.iter().enumerate() { (headline::of_run(run, Some(at + 1))) }
             (settings::section(&runs))
@@ -50,18 +55,26 @@ pub fn comparison(base: &Run, others: &[Run], text: &str) -> String {
     )
 }
 
-/// Names the runs that are not valid, whose differences are not to be relied on.
-fn not_valid(runs: &[Run]) -> Markup {
+/// Returns the chart of the differences at every quantile.
+fn shifts(base: &Run, new: &Run) -> Chart {
+    let comparison = compare_runs(base, new, metric::CURVE);
+    let pairs = comparison.pairs.iter();
+    let requests = pairs.filter(|pair| pair.base.settings().bulk.is_none());
+    let named = requests.map(|pair| (comparison.short_name(pair), pair));
+    shift::compared(&named.collect::<Vec<_>>())
+}
+
+/// Says whether the runs are valid; differences to one that is not are not to be relied on.
+fn verdict(runs: &[Run]) -> Markup {
     let all = runs.iter().map(|run| Warnings::of_run(run).invalidating());
     let all = all.enumerate().filter(|(_, names)| !names.is_empty());
     let lines: Vec<String> = all
         .map(|(at, names)| format!(": run {}: {}", at + 1, names.join(", ")))
         .collect();
     html! {
-        @if !lines.is_empty() {
-            ul."verdict" aria-label="Verdict" {
-                @for line in &lines { li."invalid" { b { "NOT VALID" } (line) } }
-            }
+        ul."verdict" aria-label="Verdict" {
+            @for line in &lines { li."invalid" { b { "NOT VALID" } (line) } }
+            @if lines.is_empty() { li."valid" { b { "VALID" } ": all runs" } }
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use maud::{Markup, html};
 use netping_measure::status::Status;
-use netping_results::{run::Run, warning::Warnings};
+use netping_results::{
+    run::{Kind, Run},
+    warning::Warnings,
+};
 
 use super::unit::counted;
 use crate::{distinct, verdict, words::sentences};
@@ -30,18 +33,23 @@ pub(super) fn section(runs: &[Run]) -> Markup {
 /// Returns the head of one run, with its number where there are several.
 pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
     let sentences = sentences(run);
-    let is_valid = verdict::is_valid(run);
+    let all = Warnings::of_run(run);
+    let is_valid = all.invalidating().is_empty();
     html! {
         section."run" {
             @if let Some(number) = number { h2 { "Run " (number) ": " (run.kind.name()) } }
-            p."targets" {
-                @for target in distinct(run.steps.iter().map(|step| &step.target)) { code { (target) } " " }
-            }
-            @if !is_valid { (warnings(run)) }
+            (verdict(run, &all))
+            @if !is_valid { (warnings(run, &all)) }
             @if !sentences.is_empty() {
                 ul."words"."doubted"[!is_valid] { @for sentence in &sentences { li { (sentence) } } }
             }
-            @if is_valid { (warnings(run)) }
+            @if is_valid { (warnings(run, &all)) }
+            // The ports of a ladder's own servers tell nothing.
+            @if run.kind != Kind::Ladder {
+                p."targets" {
+                    @for target in distinct(run.steps.iter().map(|step| &step.target)) { code { (target) } " " }
+                }
+            }
             p."where" {
                 (run.started_at) ", on " strong { (run.environment.host) } " (" (run.environment.cpu_model) ", "
                 (counted(run.environment.cpus as f64, "cores")) ", Linux " (run.environment.kernel) "), "
@@ -52,24 +60,31 @@ pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
     }
 }
 
-/// Lists every warning once, with its remedy.
-fn warnings(run: &Run) -> Markup {
-    let all = Warnings::of_run(run);
+/// Says whether the run is valid, and whether it is whole.
+fn verdict(run: &Run, all: &Warnings) -> Markup {
     html! {
-        ul."verdict" aria-label="Warnings" {
+        ul."verdict" aria-label="Verdict" {
             @if all.results == 0 {
                 li."warning" { b { "EMPTY" } ": no step was done; see what the command said, and run it again" }
-            } @else if let Some([word, text]) = verdict::verdict(&all) {
+            } @else if let Some([word, text]) = verdict::verdict(all) {
                 li class=(if all.is_valid() { "valid" } else { "invalid" }) { b { (word) } (text) }
             }
             @if run.status == Status::Partial {
                 li."warning" { b { "PARTIAL" } ": it was interrupted, or is still going on; run it to its end for the rest" }
             }
-            @for [name, text] in verdict::warnings(run, &all, &|_| false) {
-                li."warning" { b { (name) } (text) }
-            }
-            @if let Some([windows, text]) = verdict::replaced(run) {
-                li."replaced" { b { (windows) } (text) }
+        }
+    }
+}
+
+/// Lists every warning once, with its remedy.
+fn warnings(run: &Run, all: &Warnings) -> Markup {
+    let found = verdict::warnings(run, all, &|_| false);
+    let replaced = verdict::replaced(run);
+    html! {
+        @if !found.is_empty() || replaced.is_some() {
+            ul."verdict" aria-label="Warnings" {
+                @for [name, text] in found { li."warning" { b { (name) } (text) } }
+                @if let Some([windows, text]) = replaced { li."replaced" { b { (windows) } (text) } }
             }
         }
     }
@@ -82,14 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_verdict_stands_above_what_is_not_to_be_relied_on() {
+    fn the_verdict_comes_first() {
         let mut run = fixtures::run(vec![fixtures::step(2, |_| vec![1_000_000; 2000])]);
         let places = |run: &Run| {
             let html = of_run(run, None).into_string();
             ["VALID", "served"].map(|word| html.find(word).unwrap())
         };
         let [verdict, words] = places(&run);
-        assert!(words < verdict);
+        assert!(verdict < words);
         run.steps[0].warnings = vec![ClientThrottled { seconds: 0.5 }.into()];
         let [verdict, words] = places(&run);
         assert!(verdict < words);

@@ -25,12 +25,14 @@ use netping_results::{
     run::Run,
 };
 
+use self::unit::counted;
+
 /// The page's security policy: whatever a result file contains, nothing is fetched or sent.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; \
                       base-uri 'none'; form-action 'none'";
 
-/// Returns the page: verdict, charts, settings and environment. Where there are several runs, their
-/// series share the charts.
+/// Returns the page: the verdict, what came out, the chart that shows it, and, folded, the other charts, the settings and
+/// the environment. Where there are several runs, their series share the charts.
 pub fn html(runs: &[Run]) -> String {
     let content = html! {
         (headline::section(runs))
@@ -68,11 +70,21 @@ fn document(title: &str, content: &Markup) -> String {
     render::legible(&page.into_string())
 }
 
+/// Shows the charts that lead, and the others folded.
 fn figures(charts: &[Chart]) -> Markup {
+    let (leads, others): (Vec<_>, Vec<_>) = charts.iter().partition(|chart| chart.leads);
     html! {
-        @if !charts.is_empty() {
-            section."charts" aria-label="Charts" {
-                @for chart in charts { (render::figure(chart)) }
+        @if !leads.is_empty() {
+            section."charts"."alone"[leads.len() == 1] aria-label="Charts" {
+                @for chart in &leads { (render::figure(chart, leads.len() == 1)) }
+            }
+        }
+        @if !others.is_empty() {
+            details."more" {
+                summary { (counted(others.len() as f64, "more charts")) }
+                section."charts" aria-label="More charts" {
+                    @for chart in &others { (render::figure(chart, false)) }
+                }
             }
         }
     }
@@ -80,10 +92,7 @@ fn figures(charts: &[Chart]) -> Markup {
 
 /// The charts that the runs have data for.
 pub fn charts(runs: &[Run]) -> Vec<Chart> {
-    let makers = charts::makers(runs).iter();
-    let mut charts: Vec<Chart> = makers.flat_map(|maker| maker(runs)).collect();
-    charts.retain(|chart| !chart.panels.is_empty());
-    charts
+    charts::all(runs)
 }
 
 /// Writes each of the [`charts()`] to a file of its own in `folder`, which is made if it is not

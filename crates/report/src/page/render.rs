@@ -11,15 +11,15 @@ impl Chart {
     }
 }
 
-/// Returns the chart in a page: picture, caption and table.
-pub(super) fn figure(chart: &Chart) -> Markup {
+/// Returns the chart in a page: caption, picture and table; `alone`: it has the whole width of the page, and a second
+/// picture for narrow ones.
+pub(super) fn figure(chart: &Chart, alone: bool) -> Markup {
     html! {
         figure data-chart=(chart.kind) data-variant=[chart.variant] {
-            figcaption {
-                strong { (chart.title) }
-                " " (chart.note)
-            }
-            (draw::svg(chart, &html! {}))
+            figcaption { strong { (chart.title) } }
+            @if alone { (draw::svg(chart, draw::WIDE, &html! {})) }
+            (draw::svg(chart, draw::NARROW, &html! {}))
+            p."note" { (chart.note) }
             (table::of(chart))
         }
     }

@@ -5,22 +5,49 @@
 pub enum AxisScale {
     /// Evenly, with 0.
     Linear,
+    /// Evenly, from the least value to the greatest.
+    Close,
     /// By their logarithm.
     Log,
-    /// Quantiles in per cent, by the logarithm of 1 / (1 - q), as HdrHistogram plots them: each
-    /// nine is as wide as the one before it.
-    Nines,
+    /// Quantiles in per cent, by the logarithm of their odds: both tails are as wide as they are rare.
+    Odds,
 }
+
+/// The nearest that a quantile is to an end of its scale, in per cent.
+const RAREST: f64 = 1e-6;
+
+/// The least length of an axis that does not begin at 0, as a share of its values.
+const CLOSEST: f64 = 0.01;
 
 impl AxisScale {
     fn transform(self, value: f64) -> f64 {
         match self {
-            Self::Linear => value,
+            Self::Linear | Self::Close => value,
             // A time of 0 is below the resolution of the clock.
             Self::Log => value.max(f64::MIN_POSITIVE).log10(),
-            Self::Nines => 2.0 - (100.0 - value).max(f64::MIN_POSITIVE).log10(),
+            Self::Odds => (value.max(RAREST) / (100.0 - value).max(RAREST)).log10(),
         }
     }
+}
+
+/// Returns the ends of intervals that an axis has room for beside these marks: those that are not many times as far
+/// from the middle as the marks and most other ends are. The others are drawn as arrows.
+pub fn within_reach(scale: AxisScale, marks: &[f64], ends: &[f64]) -> Vec<f64> {
+    let place = |value: &f64| scale.transform(*value);
+    let places = || marks.iter().map(place).filter(|place| place.is_finite());
+    let middle = match scale {
+        AxisScale::Linear => 0.0,
+        _ => places().sum::<f64>() / places().count().max(1) as f64,
+    };
+    let away = |place: f64| (place - middle).abs();
+    let mut distances: Vec<f64> = ends.iter().map(|end| away(place(end))).collect();
+    distances.sort_by(f64::total_cmp);
+    let typical = distances.get(distances.len() / 2).copied().unwrap_or(0.0);
+    let reach = places()
+        .map(away)
+        .fold(3.0 * typical, |reach, own| reach.max(4.0 * own));
+    let is_within = |end: &&f64| end.is_finite() && away(place(end)) <= reach;
+    ends.iter().filter(is_within).copied().collect()
 }
 
 /// An axis that is laid out: values over a distance in the drawing's units.
@@ -51,12 +78,19 @@ impl Span {
             });
         let (ends, ticks) = match scale {
             AxisScale::Linear => linear(low.min(0.0), high.max(0.0), most),
+            AxisScale::Close if low > high => ([0.0, 1.0], vec![0.0, 1.0]),
+            AxisScale::Close => {
+                // Values that are all alike are no reason for an axis of their rounding.
+                let least = (low.abs().max(high.abs()) * CLOSEST).max(1e-9);
+                let wider = ((least - (high - low)) / 2.0).max(0.0);
+                linear(low - wider, high + wider, most)
+            }
             AxisScale::Log if low > high => ([1.0, 10.0], vec![1.0, 10.0]),
             AxisScale::Log => {
                 let [low, high] = [low, high].map(|end| end.clamp(1e-300, 1e300));
                 logarithmic(low * 0.9, high * 1.1, most)
             }
-            AxisScale::Nines => nines(high),
+            AxisScale::Odds => odds(low, high),
         };
         Self {
             scale,
@@ -71,6 +105,14 @@ impl Span {
         let [low, high] = self.ends.map(|end| self.scale.transform(end));
         let share = ((self.scale.transform(value) - low) / (high - low)).clamp(0.0, 1.0);
         self.places[0] + share * (self.places[1] - self.places[0])
+    }
+
+    /// Returns true for a value that lies beyond the end of the axis.
+    pub fn is_beyond(&self, value: f64) -> bool {
+        let [low, high] = self.ends.map(|end| self.scale.transform(end));
+        let hair = (high - low) * 1e-9;
+        let place = self.scale.transform(value);
+        place < low - hair || place > high + hair
     }
 
     /// The values at the ticks.
@@ -176,14 +218,14 @@ fn logarithmic(low: f64, high: f64, most: usize) -> ([f64; 2], Vec<f64>) {
     (ends, ticks)
 }
 
-/// From 0 % on, a tick at 50 % and at each further nine.
-fn nines(high: f64) -> ([f64; 2], Vec<f64>) {
+/// Ticks at 50 % and at each further nine, on both sides.
+fn odds(low: f64, high: f64) -> ([f64; 2], Vec<f64>) {
     let mut ticks = vec![
-        0.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999, 99.99999,
+        0.1, 1.0, 10.0, 50.0, 90.0, 99.0, 99.9, 99.99, 99.999, 99.9999,
     ];
-    let high = high.clamp(90.0, 99.999_999);
-    ticks.retain(|tick| *tick <= high);
-    ([0.0, high], ticks)
+    let (low, high) = (low.clamp(0.05, 10.0), high.clamp(90.0, 99.9999));
+    ticks.retain(|tick| (low..=high).contains(tick));
+    ([low, high], ticks)
 }
 
 #[cfg(test)]
@@ -212,8 +254,17 @@ mod tests {
         let tenths = tenths.iter().map(|tick| (tick * 10.0).round() as u32);
         assert_eq!(tenths.collect::<Vec<_>>(), [3, 10, 30, 100, 300]);
         assert_eq!(
-            ticks(AxisScale::Nines, &[50.0, 99.9]),
-            [0.0, 50.0, 90.0, 99.0, 99.9]
+            ticks(AxisScale::Odds, &[1.0, 99.9]),
+            [1.0, 10.0, 50.0, 90.0, 99.0, 99.9]
+        );
+        let alike = ticks(AxisScale::Close, &[9.03, 9.03 + 1e-14]);
+        assert!(
+            alike.len() > 2 && alike[0] < 9.03 && *alike.last().unwrap() > 9.03,
+            "{alike:?}"
+        );
+        assert_eq!(
+            ticks(AxisScale::Close, &[97.0, 104.0]),
+            [96.0, 98.0, 100.0, 102.0, 104.0]
         );
     }
 
@@ -232,13 +283,31 @@ mod tests {
     }
 
     #[test]
+    fn an_interval_without_an_end_does_not_stretch_the_axis() {
+        let reach = |ends: &[f64]| within_reach(AxisScale::Linear, &[-1.0, 2.0], ends);
+        assert_eq!(
+            reach(&[-2.0, 3.0, 7.0, 90.0, f64::INFINITY]),
+            [-2.0, 3.0, 7.0]
+        );
+        // Where all are wide, most are shown.
+        assert_eq!(reach(&[-60.0, 50.0, 70.0, 900.0]), [-60.0, 50.0, 70.0]);
+        let span = Span::new(AxisScale::Linear, [-2.0, 7.0].into_iter(), [0.0, 100.0], 5);
+        assert!(span.is_beyond(90.0) && !span.is_beyond(7.0));
+    }
+
+    #[test]
     fn values_that_no_axis_has_room_for_do_no_harm() {
         let extreme: [&[f64]; 4] = [&[5e-324], &[1e-12, 5e-324], &[f64::MAX], &[5e-324, 1e308]];
         for values in [&[][..], &[0.0], &[f64::NAN, f64::INFINITY], &[5.0, 5.0]]
             .into_iter()
             .chain(extreme)
         {
-            for scale in [AxisScale::Linear, AxisScale::Log, AxisScale::Nines] {
+            for scale in [
+                AxisScale::Linear,
+                AxisScale::Close,
+                AxisScale::Log,
+                AxisScale::Odds,
+            ] {
                 let span = Span::new(scale, values.iter().copied(), [10.0, 20.0], 5);
                 assert!(span.ticks().len() < 20);
                 assert!(
@@ -254,9 +323,10 @@ mod tests {
     }
 
     #[test]
-    fn each_nine_is_as_wide_as_the_one_before() {
-        let span = Span::new(AxisScale::Nines, [0.0, 99.99].into_iter(), [0.0, 400.0], 5);
-        let places = [90.0, 99.0, 99.9].map(|percent| span.place(percent).round() as u32);
-        assert_eq!(places, [100, 200, 300]);
+    fn the_middle_of_quantiles_is_the_median_and_each_nine_is_as_wide_as_the_one_before() {
+        let span = Span::new(AxisScale::Odds, [1.0, 99.0].into_iter(), [0.0, 400.0], 5);
+        let places =
+            [1.0, 9.0909, 50.0, 90.909_1, 99.0].map(|percent| span.place(percent).round() as u32);
+        assert_eq!(places, [0, 100, 200, 300, 400]);
     }
 }

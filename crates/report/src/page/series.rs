@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use netping_results::run::{Measurement, Run, StepSettings};
 
 use super::unit::counted;
-use crate::{grouped, loads};
+use crate::{distinct, grouped, loads};
 
 /// The measurements of requests to one target, or of one label, in one run.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl Group<'_> {
 /// The measurement with the highest rate of a group.
 pub(super) struct Fullest<'a> {
     pub(super) measurement: Measurement<'a>,
-    /// The name of the group, and the load.
+    /// The name of the group, and the load, unless all of several have the same.
     pub(super) name: String,
     pub(super) colour: usize,
 }
@@ -99,7 +99,16 @@ pub(super) fn fullest(runs: &[Run]) -> Vec<Fullest<'_>> {
             measurement,
         })
     });
-    best.collect()
+    let mut best: Vec<Fullest<'_>> = best.collect();
+    let loads = best
+        .iter()
+        .map(|own| own.measurement.settings().load_in_words());
+    if best.len() > 1 && distinct(loads).len() == 1 {
+        for (own, group) in best.iter_mut().zip(&groups) {
+            own.name.clone_from(&group.name);
+        }
+    }
+    best
 }
 
 /// Returns the words that tell each of these measurements from the others, by its number: its name

@@ -29,14 +29,14 @@ type Settings = BTreeMap<String, String>;
 pub(super) fn section(runs: &[Run]) -> Markup {
     html! {
         @for (at, run) in runs.iter().enumerate() {
-            section."details" {
-                h2 { "Settings and environment" @if runs.len() > 1 { " of run " (at + 1) } }
+            details."details" {
+                summary { "Settings, all numbers and the environment" @if runs.len() > 1 { " of run " (at + 1) } }
                 h3 { "Command line" }
-                pre."wide" { code { (in_shell(&run.command_line)) } }
+                pre."scroll" { code { (in_shell(&run.command_line)) } }
                 (measurements("Measurements", run, false))
                 @if !run.parts.is_empty() && run.kind != Kind::Bulk {
                     h3 { "Clients" }
-                    pre."wide" tabindex="0" { (contributions(run, Table::plain)) }
+                    pre."scroll" tabindex="0" { (contributions(run, Table::plain)) }
                 }
                 (measurements("Bulk streams", run, true))
                 h3 { "Environment" }

@@ -11,7 +11,7 @@ const NOTHING: &str = "-";
 /// Renders a table that can be scrolled where it is too wide; words in its first column name the rows.
 pub(super) fn render(columns: &[Column], rows: &[Vec<String>]) -> Markup {
     html! {
-        div."wide" {
+        div."scroll" {
             table {
                 thead {
                     tr { @for own in columns { th class=[number(own)] scope="col" { (own.title) } } }
@@ -42,14 +42,21 @@ pub(super) fn of(chart: &Chart) -> Markup {
     if rows.is_empty() {
         return html! {};
     }
-    let mut columns = vec![Column::text("series"), Column::text(chart.x_title)];
+    let mut columns = vec![Column::text("row"), Column::text(chart.x_title)];
     columns.extend(
         chart
             .panels
             .iter()
-            .map(|panel| Column::number("").titled(panel.title.clone())),
+            .map(|panel| Column::number("").titled(titled(panel))),
     );
     html! { details { summary { "Table" } (render(&columns, &rows)) } }
+}
+
+fn titled(panel: &Panel) -> String {
+    match &panel.band[..] {
+        "" => panel.title.clone(),
+        band => format!("{band}: {}", panel.title),
+    }
 }
 
 /// Returns a row for a series at an x, with the value in each panel.
@@ -96,11 +103,14 @@ mod tests {
         let panel = |title: &str, values: [f64; 2]| Panel {
             title: title.to_owned(),
             unit: PageUnit::RATE,
+            band: String::new(),
             plane: None,
+            scale: crate::page::scale::AxisScale::Linear,
             series: vec![Series {
                 name: "tcp".to_owned(),
                 colour: 0,
                 dashed: false,
+                banded: false,
                 points: values.map(|value| Point::new(64.0, value)).to_vec(),
             }],
         };
@@ -114,6 +124,7 @@ mod tests {
             x_title: "x",
             keys: vec![],
             panels,
+            leads: false,
         };
         assert_eq!(
             rows(&chart),

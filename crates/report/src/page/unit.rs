@@ -20,6 +20,8 @@ pub enum PageUnit {
     Elapsed,
     /// Things, by their name.
     Count(&'static str),
+    /// A connection, by its place in an order.
+    Rank,
     /// A quantile, in per cent.
     Quantile,
     /// A share of the CPU time.
@@ -49,7 +51,9 @@ impl PageUnit {
             Self::Of(metric::Unit::PerSecond) => self.plain(number) + " req/s",
             Self::Of(unit) => unit.show_with_unit(number).replace(" us", " µs"),
             Self::Added => self.plain(number) + " µs",
-            Self::Change(_) | Self::Elapsed | Self::Quantile | Self::CpuShare => self.plain(number),
+            Self::Change(_) | Self::Elapsed | Self::Rank | Self::Quantile | Self::CpuShare => {
+                self.plain(number)
+            }
         }
     }
 
@@ -61,26 +65,47 @@ impl PageUnit {
             Self::Added => signed(number / 1e3),
             Self::Elapsed => duration(number, micros),
             Self::Count(_) => thousands(number),
+            Self::Rank => format!("connection {}", thousands(number)),
             Self::Quantile => format!("p{number}"),
             Self::CpuShare => format::percent(number),
         }
     }
 
-    /// Returns the number at a tick of an axis, as short as possible.
-    pub fn tick(self, number: f64) -> String {
-        match self {
-            Self::Quantile => format!("{number}%"),
-            Self::Change(_) | Self::CpuShare if number == 0.0 => "0".to_owned(),
-            Self::Change(_) | Self::CpuShare => format!("{}%", trimmed(number * 100.0)),
-            Self::Of(metric::Unit::CpuMicros) => duration(number * 1e3, trimmed),
-            Self::Of(metric::Unit::Nanos) | Self::Added | Self::Elapsed => {
-                duration(number, trimmed)
+    /// Returns the numbers at the ticks of an axis, all in one unit, as short as possible.
+    pub fn ticks(self, numbers: &[f64]) -> Vec<String> {
+        let sizes = numbers
+            .iter()
+            .map(|number| number.abs())
+            .filter(|size| *size > 0.0);
+        let logarithms: Vec<f64> = sizes.map(f64::ln).collect();
+        let middle = (logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64).exp();
+        let (factor, units): (f64, &[(f64, &str)]) = match self {
+            Self::Of(metric::Unit::CpuMicros) => (1e3, &TIMES),
+            Self::Of(metric::Unit::Nanos) | Self::Added | Self::Elapsed => (1.0, &TIMES),
+            Self::Change(_) | Self::CpuShare | Self::Of(metric::Unit::Share) => {
+                (100.0, &[(1.0, "%")])
             }
-            Self::Of(metric::Unit::GibPerSecond | metric::Unit::CpuPerGib) => trimmed(number),
-            Self::Count(_) | Self::Of(_) => short(number),
-        }
+            Self::Of(metric::Unit::GibPerSecond | metric::Unit::CpuPerGib) | Self::Quantile => {
+                (1.0, &[(1.0, "")])
+            }
+            Self::Count(_) | Self::Rank | Self::Of(_) => (1.0, &COUNTS),
+        };
+        let fits = |unit: &&(f64, &str)| middle * factor >= unit.0 * 0.9995;
+        let (size, suffix) = *units.iter().rev().find(fits).unwrap_or(&units[0]);
+        let tick = |number: &f64| match self {
+            Self::Quantile => format!("p{number}"),
+            _ if *number == 0.0 => "0".to_owned(),
+            _ => short(number * factor / size) + suffix,
+        };
+        numbers.iter().map(tick).collect()
     }
 }
+
+/// Units of times, in nanoseconds.
+const TIMES: [(f64, &str); 4] = [(1.0, " ns"), (1e3, " µs"), (1e6, " ms"), (1e9, " s")];
+
+/// Units of counts and rates.
+const COUNTS: [(f64, &str); 3] = [(1.0, ""), (1e3, "k"), (1e6, "M")];
 
 /// Returns nanoseconds in the unit that suits them, with the number written by `text`.
 fn duration(nanoseconds: f64, text: fn(f64) -> String) -> String {
@@ -104,13 +129,12 @@ pub(super) fn counted(number: f64, things: &str) -> String {
     format!("{number} {thing}")
 }
 
-/// Returns `1.2M`, `250k`, `1,024` or `64`.
+/// Returns `1,024`, `64` or `0.25`.
 fn short(number: f64) -> String {
-    match number.abs() {
-        ..1e3 => trimmed(number),
-        ..1e4 => thousands(number),
-        ..1e6 => format!("{}k", trimmed(number / 1e3)),
-        _ => format!("{}M", trimmed(number / 1e6)),
+    if number.abs() < 1e3 {
+        trimmed(number)
+    } else {
+        thousands(number)
     }
 }
 
@@ -144,13 +168,38 @@ mod tests {
         );
         assert_eq!(PageUnit::RATE.shown(1_236_012.4), "1,236,012 req/s");
         assert_eq!(
-            [64.0, 1500.0, 1.2e6, 0.25].map(|tick| PageUnit::RATE.tick(tick)),
-            ["64", "1,500", "1.2M", "0.25"]
-        );
-        assert_eq!(PageUnit::NANOS.tick(2_500_000.0), "2.5 ms");
-        assert_eq!(
             [4096.0, 1.0].map(|count| PageUnit::Count("callers").shown(count)),
             ["4,096 callers", "1 caller"]
+        );
+    }
+
+    #[test]
+    fn the_numbers_of_an_axis_share_a_unit() {
+        let ticks = |unit: PageUnit, numbers: &[f64]| unit.ticks(numbers).join(" | ");
+        assert_eq!(
+            ticks(PageUnit::NANOS, &[0.0, 2.5e5, 5e5, 7.5e5, 1e6]),
+            "0 | 250 µs | 500 µs | 750 µs | 1,000 µs"
+        );
+        assert_eq!(
+            ticks(PageUnit::Added, &[-1e7, -262.677, 0.0, 1e7]),
+            "-10,000 µs | -0.263 µs | 0 | 10,000 µs"
+        );
+        assert_eq!(
+            ticks(PageUnit::Of(metric::Unit::CpuMicros), &[0.0, 2.5, 5.0]),
+            "0 | 2.5 µs | 5 µs"
+        );
+        assert_eq!(
+            ticks(PageUnit::RATE, &[0.0, 5e5, 1e6, 1.5e6]),
+            "0 | 500k | 1,000k | 1,500k"
+        );
+        assert_eq!(
+            ticks(PageUnit::Count("callers"), &[1.0, 64.0, 4096.0]),
+            "1 | 64 | 4,096"
+        );
+        assert_eq!(ticks(PageUnit::Quantile, &[1.0, 99.9]), "p1 | p99.9");
+        assert_eq!(
+            ticks(PageUnit::Change(&metric::P50), &[-0.05, 0.0, 0.025]),
+            "-5% | 0 | 2.5%"
         );
     }
 }

@@ -23,7 +23,7 @@ use netping_results::{
     messages::MessageSummary,
     run::{Environment, Kind, Pairing, Run, Step, StepSettings, Tool},
     times::Times,
-    warning::{BehindSchedule, ClientBound, Errors, NotSteady, SharedHost, TooFewSamples},
+    warning::{BehindSchedule, ClientBound, Errors, NotSteady, SharedHost, Stalled, TooFewSamples},
 };
 
 /// Text that would end an attribute or an element, or begin one.
@@ -47,6 +47,14 @@ pub fn all() -> Vec<(&'static str, Vec<Run>)> {
         ("empty", vec![empty()]),
         ("hostile", vec![hostile()]),
         ("long", vec![long()]),
+        ("quick", vec![quick()]),
+        ("one", vec![one()]),
+        ("ab", vec![ab()]),
+        ("two-loads", vec![sweep_of(2, 1)]),
+        ("thirteen-loads", vec![sweep_of(13, 2)]),
+        ("fifty-loads", vec![sweep_of(50, 1)]),
+        ("many-targets", vec![sweep_of(13, 6)]),
+        ("long-names", vec![long_names()]),
     ]
 }
 
@@ -502,6 +510,154 @@ pub fn long() -> Run {
         &["tcp://server-0:8004", "-c", "1024", "-d", "1h"],
         steps.collect(),
     )
+}
+
+/// A short look at two servers.
+pub fn quick() -> Run {
+    let steps = [
+        ("tcp://server-1:8004", 42_000.0),
+        ("grpc://server-1:8005", 17_000.0),
+    ];
+    let steps = steps.map(|(target, rate)| step(target, 1, None, rate, 2));
+    run(
+        Kind::Quick,
+        &["tcp://server-1:8004", "grpc://server-1:8005"],
+        steps.into(),
+    )
+}
+
+/// One rate for half a minute, with a stall and a second in which requests failed.
+pub fn one() -> Run {
+    let mut step = step("tcp://server-1:8004", 64, Some(20_000.0), 20_000.0, 30);
+    step.warnings = vec![
+        Stalled {
+            at: 12.4,
+            seconds: 0.8,
+            count: 1,
+            period: None,
+            hidden: false,
+        }
+        .into(),
+    ];
+    step.intervals[20].errors = 17;
+    run(
+        Kind::Throughput,
+        &["tcp://server-1:8004", "--rate", "20k", "-d", "30s"],
+        vec![step],
+    )
+}
+
+/// Twelve rounds of a base and a new server, each measured twice in a round by turns and then alone; the new one has a
+/// longer tail.
+pub fn ab() -> Run {
+    let mut steps = Vec::new();
+    for round in 0..12_u64 {
+        for (at, label) in ["base", "base again", "new", "new again"]
+            .into_iter()
+            .enumerate()
+        {
+            let noise = ((round * 7919 + at as u64 * 104_729) % 13) as f64;
+            let rate = 40_000.0 + 60.0 * noise;
+            let mut step = step(&format!("tcp://server-{}:8004", at / 2), 8, None, rate, 1);
+            step.label = Some(label.to_owned());
+            step.settings.together = Some(4);
+            if at >= 2 {
+                let times = step.histograms.times[Time::Response].iter();
+                let longer = |(time, count): (u64, u64)| {
+                    let tail = (time as f64 / 200_000.0 - 1.0).clamp(0.0, 1.0);
+                    ((time as f64 * (1.0 + 0.2 * tail)) as u64, count)
+                };
+                let times: Vec<u64> = times
+                    .map(longer)
+                    .flat_map(|(time, count)| vec![time; count as usize])
+                    .collect();
+                step.histograms.times[Time::Response] = times.into_iter().collect();
+                step.summary.times = step.histograms.describe();
+            }
+            steps.push(step);
+        }
+        for (at, label) in ["base", "new"].into_iter().enumerate() {
+            let mut alone = step(
+                &format!("tcp://server-{at}:8004"),
+                64,
+                None,
+                90_000.0 + round as f64 * 50.0,
+                1,
+            );
+            alone.label = Some(label.to_owned());
+            steps.push(alone);
+        }
+    }
+    let control = |base: usize| Pairing {
+        is_control: true,
+        ..Pairing::new(base, base + 1)
+    };
+    Run {
+        order_seed: Some(1),
+        looks: 1000,
+        margin: Some(0.05),
+        pairings: vec![
+            control(0),
+            control(2),
+            Pairing::new(0, 2),
+            Pairing::new(4, 5),
+        ],
+        ..run(
+            Kind::Ab,
+            &["tcp://server-0:8004", "tcp://server-1:8004"],
+            steps,
+        )
+    }
+}
+
+/// A sweep over so many numbers of callers, of so many targets, whose threads wait for CPUs more and more.
+pub fn sweep_of(loads: usize, targets: usize) -> Run {
+    let mut steps = Vec::new();
+    for target in 0..targets {
+        for load in 0..loads {
+            let callers = if loads > 20 { 1 + load * 3 } else { 1 << load };
+            let peak = 90_000.0 - 11_000.0 * target as f64;
+            let rate =
+                peak * callers as f64 / (callers as f64 + 12.0) * (1.0 - callers as f64 / 40_000.0);
+            let mut step = step(
+                &format!("tcp://server-{target}:8004"),
+                callers,
+                None,
+                rate,
+                1,
+            );
+            let side = |waited: f64| SideUse {
+                cpu_seconds: 0.7,
+                waited_seconds: Some(waited * rate / peak),
+            };
+            step.cost.balances = vec![Balance {
+                cpus: vec![0, 1],
+                window_seconds: 1.0,
+                total_seconds: 2.0,
+                client: Some(side(0.3)),
+                server: Some(side(0.5)),
+                idle_seconds: 0.6,
+                windows: 1,
+                ..Balance::default()
+            }];
+            steps.push(step);
+        }
+    }
+    run(
+        Kind::Throughput,
+        &["tcp://server-0:8004", "-c", "1..4096x2"],
+        steps,
+    )
+}
+
+/// Trials of targets whose names are long.
+pub fn long_names() -> Run {
+    let mut run = trials();
+    for step in &mut run.steps {
+        let host = "echo-service-blue-7d9f8b6c5d-x2x9k.load-testing.svc.cluster.europe-west4-b.example.internal";
+        step.target = step.target.replace("server-1", host);
+    }
+    run
 }
 
 /// A step that measured `rate` requests per second for so many seconds.

@@ -10,7 +10,7 @@ use std::{fs, path::Path};
 use fixture::HOSTILE;
 use netping_measure::times::Time;
 use netping_report::{
-    page::{self, Chart, Exact, Mark, Panel, Point},
+    page::{self, Chart, Exact, Mark},
     text,
 };
 use netping_results::{
@@ -28,7 +28,7 @@ fn kinds(runs: &[Run]) -> Vec<String> {
 fn a_ramp_is_drawn_over_its_rates_and_compared_at_the_highest() {
     let charts = page::charts(&[fixture::proxies()]);
     let find = |kind: &str| charts.iter().find(|chart| chart.kind == kind).unwrap();
-    let p50 = &find("latency").panels[0];
+    let p50 = &find("load").panels[0];
     for name in ["direct", "netping-proxy", "nginx"] {
         let mut series = p50.series.iter();
         let own = series.find(|series| series.name == name).unwrap();
@@ -43,72 +43,74 @@ fn a_ramp_is_drawn_over_its_rates_and_compared_at_the_highest() {
     );
 }
 
+/// Returns the charts that lead a page of this run, and the others.
+fn leads(run: Run) -> [Vec<String>; 2] {
+    let charts = page::charts(&[run]);
+    let (leads, others): (Vec<&Chart>, Vec<&Chart>) = charts.iter().partition(|chart| chart.leads);
+    [leads, others].map(|charts| charts.iter().map(|chart| chart.file_stem()).collect())
+}
+
 #[test]
-fn each_kind_of_run_has_its_charts() {
-    let of = |run: Run| kinds(&[run]);
-    let closed = [
-        "throughput",
-        "latency",
-        "quantiles",
-        "time",
-        "heatmap",
-        "fairness",
-    ];
-    assert_eq!(of(fixture::sweep(80_000.0)), closed);
-    assert_eq!(
-        of(fixture::open()),
-        [
-            "throughput-open",
-            "latency-open",
-            "quantiles",
-            "time",
-            "heatmap",
-            "fairness"
-        ]
-    );
-    assert_eq!(of(fixture::ladder()), ["ladder-differences", "ladder"]);
-    assert_eq!(
-        of(fixture::connect()),
-        [
-            "connect",
-            "throughput",
-            "latency",
-            "quantiles",
-            "time",
-            "heatmap"
-        ]
-    );
-    assert_eq!(of(fixture::bulk()), ["bulk"]);
-    assert_eq!(of(fixture::bulk_targets()), ["differences-trials", "bulk"]);
-    let balances = of(fixture::balances());
-    assert_eq!(balances, [&closed[..], &["balance"]].concat());
+fn each_kind_of_run_leads_with_the_chart_that_answers_its_question() {
+    let distribution = ["quantiles", "heatmap", "fairness"];
+    let after = |first: &[&'static str], then: &[&'static str]| [first, then].concat();
+    for (run, lead, others) in [
+        (
+            fixture::sweep(80_000.0),
+            vec!["sweep"],
+            after(&["load"], &distribution),
+        ),
+        (
+            fixture::open(),
+            vec!["sweep-open"],
+            after(&["load-open"], &distribution),
+        ),
+        (
+            fixture::one(),
+            vec!["quantiles", "heatmap"],
+            vec!["fairness"],
+        ),
+        (fixture::quick(), vec!["histogram"], vec![]),
+        (
+            fixture::trials(),
+            vec!["trials", "shift"],
+            after(&["differences-trials"], &distribution),
+        ),
+        (
+            fixture::ab(),
+            vec!["trials", "shift"],
+            vec!["differences-trials", "quantiles", "fairness"],
+        ),
+        (fixture::ladder(), vec!["ladder"], vec![]),
+        (
+            fixture::connect(),
+            vec!["connect"],
+            vec!["trials", "quantiles", "heatmap"],
+        ),
+        (fixture::bulk(), vec!["bulk"], vec![]),
+        (
+            fixture::bulk_targets(),
+            vec!["bulk"],
+            vec!["differences-trials"],
+        ),
+        (
+            fixture::balances(),
+            vec!["trials"],
+            after(&distribution, &["balance"]),
+        ),
+        (
+            fixture::proxies(),
+            vec!["overhead"],
+            after(&["load-open"], &distribution),
+        ),
+        (fixture::empty(), vec![], vec![]),
+    ] {
+        let name = run.command_line.join(" ");
+        assert_eq!(leads(run), [lead, others], "{name}");
+    }
     let mut rungs = fixture::balances();
     rungs.kind = Kind::Ladder;
-    assert_eq!(of(rungs), ["ladder", "balance"]);
-    assert_eq!(
-        of(fixture::proxies()),
-        [
-            "overhead",
-            "throughput-open",
-            "latency-open",
-            "quantiles",
-            "time",
-            "heatmap",
-            "fairness"
-        ]
-    );
-    let trials = of(fixture::trials());
-    assert_eq!(
-        (&*trials[0], &trials[1..]),
-        ("differences-trials", &closed.map(str::to_owned)[..])
-    );
-    // Labels alone make no rungs.
-    let mut labelled = fixture::sweep(80_000.0);
-    for step in &mut labelled.steps {
-        step.label = Some(step.target.clone());
-    }
-    assert_eq!(of(labelled), closed);
-    assert_eq!(of(fixture::empty()), [""; 0]);
+    assert_eq!(leads(rungs), [["ladder"], ["balance"]]);
 }
 
 #[test]
@@ -132,57 +134,63 @@ fn points_hold_their_numbers() {
                 );
             }
         }
-        assert_eq!(html.matches("class=\"pt\"").count(), points, "{name}");
+        // A chart that is alone above the others is drawn twice: for wide and for narrow screens.
+        let charts = page::charts(&runs);
+        let leads: Vec<&Chart> = charts.iter().filter(|chart| chart.leads).collect();
+        let twice = if let [lead] = leads[..] {
+            marks(lead)
+        } else {
+            0
+        };
         assert_eq!(
-            html.matches("<figure ").count(),
+            html.matches("class=\"pt\"").count(),
+            points + twice,
+            "{name}"
+        );
+        assert_eq!(
+            html.matches("<figure ").count() + usize::from(leads.len() == 1),
             html.matches("<svg ").count(),
             "{name}"
         );
     }
 }
 
-/// Returns the points of each panel of some charts that have this place, with the panel's title.
-fn points_at(charts: &[Chart], kinds: &[&str], x: f64) -> Vec<(String, Vec<Point>)> {
-    let panels = charts
-        .iter()
-        .filter(|chart| kinds.contains(&chart.kind))
-        .flat_map(|chart| &chart.panels);
-    let own = |panel: &Panel| {
-        let points = panel.series.iter().flat_map(|series| &series.points);
-        points
-            .filter(|point| point.x == Exact::Number(x))
-            .cloned()
-            .collect()
-    };
-    panels
-        .map(|panel| (panel.title.clone(), own(panel)))
-        .collect()
+fn marks(chart: &Chart) -> usize {
+    let series = chart.panels.iter().flat_map(|panel| &panel.series);
+    series.map(|series| series.points.len()).sum()
 }
 
 #[test]
 fn a_measurement_with_several_trials_is_drawn_at_its_estimate() {
     let run = fixture::trials();
     let charts = page::charts(std::slice::from_ref(&run));
-    let drawn = points_at(&charts, &["throughput", "latency"], 64.0);
-    let metrics = [metric::THROUGHPUT_CHARTS, metric::LATENCY_CHARTS].concat();
-    assert_eq!(drawn.len(), metrics.len());
-    for (metric, (title, points)) in metrics.iter().zip(&drawn) {
+    let trials = charts.iter().find(|chart| chart.kind == "trials").unwrap();
+    assert_eq!(trials.panels.len(), metric::PAGE_TRIALS.len());
+    for (metric, panel) in metric::PAGE_TRIALS.iter().zip(&trials.panels) {
         let all = run.measurements();
         let estimates = all.iter().filter_map(|own| estimate(metric, own));
         let expected: Vec<_> = estimates.map(|own| (own.value, own.interval)).collect();
-        let drawn: Vec<_> = points.iter().map(|own| (own.at, own.range)).collect();
-        assert_eq!(drawn, expected, "{title}");
+        let means = panel.series.iter().map(|row| &row.points[0]);
+        let drawn: Vec<_> = means.map(|own| (own.at, own.range)).collect();
+        assert_eq!(drawn, expected, "{}", panel.title);
+        // And each trial beside it.
+        assert!(panel.series.iter().all(|row| row.points.len() == 6));
     }
     // A sweep has a point for each load.
     let run = fixture::shared();
     let charts = page::charts(std::slice::from_ref(&run));
-    let drawn = points_at(&charts, &["throughput"], 512.0);
+    let sweep = charts.iter().find(|chart| chart.kind == "sweep").unwrap();
+    let mut drawn: Vec<f64> = Vec::new();
+    for series in &sweep.panels[0].series {
+        drawn.extend(series.points.iter().map(|point| point.x.value()));
+    }
     let all = run.measurements();
-    let own = all.iter().filter(|own| own.settings().callers == 512);
-    let rates: Vec<f64> = own
-        .map(|own| estimate(&metric::RATE, own).unwrap().value)
-        .collect();
-    let drawn: Vec<f64> = drawn[0].1.iter().map(|own| own.at).collect();
+    let rates = all
+        .iter()
+        .map(|own| estimate(&metric::RATE, own).unwrap().value);
+    let mut rates: Vec<f64> = rates.collect();
+    rates.sort_by(f64::total_cmp);
+    drawn.sort_by(f64::total_cmp);
     assert_eq!(drawn, rates);
 }
 
@@ -203,7 +211,15 @@ fn differences_are_those_of_the_run() {
             })
             .collect();
         let charts = page::charts(&[run]);
-        let panels = charts[0].panels.iter();
+        let is_difference = |panel: &&page::Panel| {
+            ["change of ", "added to "]
+                .iter()
+                .any(|start| panel.title.starts_with(start))
+        };
+        let panels = charts
+            .iter()
+            .flat_map(|chart| &chart.panels)
+            .filter(is_difference);
         let points = panels.flat_map(|panel| panel.series.iter().flat_map(|own| &own.points));
         let mut drawn: Vec<f64> = points.map(|point| point.at).collect();
         let mut expected = expected;
@@ -214,12 +230,87 @@ fn differences_are_those_of_the_run() {
     }
 }
 
+/// Returns the panels of a chart of this run.
+fn panels(run: &Run, stem: &str) -> Vec<page::Panel> {
+    let charts = page::charts(std::slice::from_ref(run));
+    let chart = charts.into_iter().find(|chart| chart.file_stem() == stem);
+    chart.unwrap().panels
+}
+
+#[test]
+fn the_shift_is_that_of_the_run_and_agrees_with_its_claims() {
+    let run = fixture::ab();
+    let [curves, difference] = &panels(&run, "shift")[..] else {
+        panic!("other panels");
+    };
+    assert_eq!(curves.title, "new against base");
+    let points = &difference.series[0].points;
+    let at = |percent: f64| {
+        points
+            .iter()
+            .find(|point| point.x == Exact::Number(percent))
+            .unwrap()
+    };
+    let pairs = run.compared();
+    let claimed = pairs.iter().find(|pair| !pair.is_control).unwrap();
+    for (metric, percent) in [(&metric::P50, 50.0), (&metric::P99, 99.0)] {
+        let by = claimed.by(metric).unwrap();
+        assert_eq!(
+            (Some(at(percent).at), at(percent).range),
+            (by.change, by.interval)
+        );
+    }
+    // The tail is longer, and the rest is not.
+    assert!(at(10.0).range.unwrap()[1] < 0.01 && at(99.0).range.unwrap()[0] > 0.15);
+    let grey = &difference.plane.as_ref().unwrap().grey;
+    assert_eq!(grey.len(), points.len());
+    let by = claimed.by(&metric::P50).unwrap();
+    let [_, high] = grey
+        .iter()
+        .find(|(percent, _)| percent.total_cmp(&50.0).is_eq())
+        .unwrap()
+        .1;
+    assert_eq!(Some(high), by.detectable);
+}
+
+#[test]
+fn a_short_look_has_the_histogram_of_the_terminal() {
+    let run = fixture::quick();
+    let text = text::tables(&run);
+    for (panel, drawn) in panels(&run, "histogram")
+        .iter()
+        .zip(text.split("response times with").skip(1))
+    {
+        let rows = drawn.lines().skip(2).take_while(|line| !line.is_empty());
+        let counts = rows.map(|line| line.split_whitespace().nth(1).unwrap().replace(',', ""));
+        let counts: Vec<f64> = counts.map(|count| count.parse().unwrap()).collect();
+        let bars: Vec<f64> = panel.series[0].points.iter().map(|point| point.y).collect();
+        assert!(bars.iter().eq(&counts), "{bars:?} {counts:?}");
+        assert!(bars.len() > 5);
+    }
+}
+
+#[test]
+fn stalls_and_failures_are_marked_when_they_were() {
+    let run = fixture::one();
+    let events = panels(&run, "heatmap").remove(0).plane.unwrap().events;
+    let at: Vec<f64> = events.iter().map(|(at, _)| at / 1e9).collect();
+    assert!(
+        (at[0] - 12.4).abs() < 1e-9 && (at[1] - 20.0).abs() < 1e-9,
+        "{at:?}"
+    );
+    let html = page::html(&[run]);
+    for words in ["no reply for 800 ms", "17 requests failed in this second"] {
+        assert!(html.contains(&format!("<title>{words}")), "{words}");
+    }
+}
+
 #[test]
 fn measurements_with_different_connections_are_apart() {
     let charts = page::charts(&[fixture::shared()]);
     let rates = &charts
         .iter()
-        .find(|chart| chart.kind == "throughput")
+        .find(|chart| chart.kind == "sweep")
         .unwrap()
         .panels[0]
         .series;
@@ -237,7 +328,7 @@ fn measurements_with_different_connections_are_apart() {
             series
                 .points
                 .iter()
-                .all(|point| (least..least + 1000.0).contains(&point.y)),
+                .all(|point| (least..least + 1000.0).contains(&point.x.value())),
             "{series:?}"
         );
     }

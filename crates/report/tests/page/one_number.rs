@@ -11,7 +11,7 @@ use netping_report::{
 use netping_results::{
     compare::compare_runs,
     estimate::estimate,
-    metric::{self, Metric, Scale, Unit},
+    metric::{self, Metric, Unit},
     run::{Measurement, Run},
 };
 
@@ -97,7 +97,7 @@ fn two_files_differ_by_one_number() {
     let html = page::comparison(&base, std::slice::from_ref(&new), "");
     for pair in &comparison.pairs {
         for by in &pair.comparisons {
-            if by.change.is_none() || by.metric.scale != Scale::Logarithmic {
+            if by.change.is_none() || !by.metric.is_claimed() {
                 continue;
             }
             let (name, change) = (comparison.short_name(pair), finding::change(by));

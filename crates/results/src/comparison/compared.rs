@@ -67,6 +67,26 @@ impl<'a> Compared<'a> {
         first.map_or(Standing::Sound, |own| own.standing)
     }
 
+    /// Returns the shift function: the difference at every quantile of the response time at which both sides have one
+    /// in as many trials as at the median, and by no bound (Doksum, "Empirical probability plots and statistical
+    /// inference for nonlinear models in the two-sample case", 1974).
+    ///
+    /// Differences of quantiles are made as all others are, trial by trial, so that those of p50 and p99 are the
+    /// claimed ones. Each interval holds with the probability of a claim's; they do not all hold together.
+    pub fn shift(&self) -> Vec<(f64, &Comparison)> {
+        let sides = |own: &Comparison| Some([own.base?, own.new?]);
+        let trials = |own: &Comparison| sides(own).map(|own| own.map(|side| side.trials));
+        let median = self.by(&metric::P50).and_then(trials);
+        let is_known = |own: &Comparison| {
+            let is_bound = sides(own).is_none_or(|own| own.iter().any(|side| side.is_bound));
+            !is_bound && trials(own) == median
+        };
+        let quantiles = metric::CURVE
+            .iter()
+            .filter_map(|metric| Some((metric.quantile()?, self.by(metric)?)));
+        quantiles.filter(|(_, own)| is_known(own)).collect()
+    }
+
     /// Returns the comparison by a metric.
     pub fn by(&self, metric: &Metric) -> Option<&Comparison> {
         self.comparisons.iter().find(|own| own.metric == metric)
@@ -101,6 +121,12 @@ impl Run {
 
     /// Compares all pairs of measurements that the run says belong together.
     pub fn compared(&self) -> Vec<Compared<'_>> {
+        self.compared_and(&[])
+    }
+
+    /// Does as [`Run::compared`], and compares pairs of requests by further metrics. No claims are
+    /// made on those, and their intervals are as wide as those of the claims.
+    pub fn compared_and(&self, further: metric::List) -> Vec<Compared<'_>> {
         let family = self.family();
         let measurements = self.measurements();
         let find = |number: usize| measurements.iter().find(|own| own.number == number);
@@ -123,10 +149,15 @@ impl Run {
             if !base.has_whole_trial_with(&new) {
                 return None;
             }
-            let metrics = self.compared_by(base.settings());
+            let mut metrics = self.compared_by(base.settings()).to_vec();
+            if base.settings().bulk.is_none() {
+                let mut further = further.to_vec();
+                further.retain(|metric| !metrics.contains(metric));
+                metrics.extend(further);
+            }
             Some(Compared {
                 is_control: pairing.is_control,
-                ..Compared::of(base, new, metrics, family)
+                ..Compared::of(base, new, &metrics, family)
             })
         };
         let mut all: Vec<Compared<'_>> = self.pairings.iter().filter_map(compare).collect();
@@ -164,5 +195,110 @@ impl Run {
             _ if settings.is_by_turns() => metric::BY_TURNS,
             _ => metric::TRIALS,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_measure::{counts::Counts, distribution::Distribution, times::Time};
+
+    use super::*;
+    use crate::{fixtures, run::Step};
+
+    /// Numbers between 0 and 1, by xorshift.
+    struct Random(u64);
+
+    impl Random {
+        fn uniform(&mut self) -> f64 {
+            self.0 ^= self.0 << 13;
+            self.0 ^= self.0 >> 7;
+            self.0 ^= self.0 << 17;
+            ((self.0 >> 11) as f64 + 0.5) / (1_u64 << 53) as f64
+        }
+
+        fn exponential(&mut self) -> f64 {
+            -self.uniform().ln()
+        }
+
+        /// A number around 0 with a variance of 1, near enough to normal.
+        fn normal(&mut self) -> f64 {
+            (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0
+        }
+    }
+
+    /// Returns a step like `model` of another target, with these response times.
+    fn with_times(model: &Step, target: usize, times: Vec<u64>) -> Step {
+        let mut step = model.clone();
+        step.target = format!("tcp://h:{target}");
+        let times: Counts = times.into_iter().collect();
+        step.summary.times[Time::Response] = Distribution::of(&times);
+        step.histograms.times[Time::Response] = times;
+        step
+    }
+
+    /// Returns trials of two targets, of which the times of the second are `factor` times as long. What varies from
+    /// trial to trial, in both and in each, are factors, too.
+    fn trials(random: &mut Random, count: u32, factor: f64) -> Run {
+        let model = fixtures::step(1, |_| vec![1_000_000; 10]);
+        let mut steps = Vec::new();
+        for _ in 0..count {
+            let round = 1.0 + 0.1 * random.normal();
+            for (target, factor) in [1.0, factor].into_iter().enumerate() {
+                let level = 1e6 * factor * round * (1.0 + 0.02 * random.normal());
+                let times = (0..400).map(|_| (level * (0.5 + random.exponential())) as u64);
+                steps.push(with_times(&model, target, times.collect()));
+            }
+        }
+        Run {
+            pairings: vec![Pairing::new(0, 1)],
+            ..fixtures::run(steps)
+        }
+    }
+
+    #[test]
+    fn each_interval_of_a_shift_holds_the_true_one_as_a_claims_does() {
+        let mut random = Random(20_261_126);
+        let (mut held, mut all, mut least) = (0, 0, [0; 200]);
+        let rounds = 200;
+        for _ in 0..rounds {
+            let run = trials(&mut random, 6, 1.1);
+            let pairs = run.compared_and(metric::CURVE);
+            let shift = pairs[0].shift();
+            assert!(shift.len() > 15, "{shift:?}");
+            for (at, (_, own)) in shift.iter().enumerate() {
+                let [low, high] = own.interval.unwrap();
+                let holds = low <= 0.1 && 0.1 <= high;
+                held += u32::from(holds);
+                least[at] += u32::from(holds);
+                all += 1;
+            }
+        }
+        // Four claims that hold together with 95 % hold with 98.75 % each.
+        let share = f64::from(held) / f64::from(all);
+        assert!((0.978..0.995).contains(&share), "{share}");
+        let worst = least.iter().filter(|held| **held > 0).min().unwrap();
+        assert!(f64::from(*worst) / f64::from(rounds) > 0.955, "{least:?}");
+    }
+
+    #[test]
+    fn a_shift_has_the_claimed_numbers_and_no_bounds() {
+        let mut run = trials(&mut Random(1), 3, 1.1);
+        let pairs = run.compared_and(metric::CURVE);
+        let shift = pairs[0].shift();
+        let at = |percent: f64| {
+            shift
+                .iter()
+                .find(|(own, _)| own.total_cmp(&percent).is_eq())
+                .map(|own| own.1)
+        };
+        let claimed = run.compared();
+        let claimed = claimed[0].by(&metric::P50).unwrap();
+        assert_eq!(at(50.0).unwrap(), claimed);
+        // Of 400 samples, ten lie beyond p97.5, and too few beyond p99.
+        assert!(at(97.5).is_some() && at(99.0).is_none());
+        run.steps[1].summary.times[Time::Response].at_least = ["p75".to_owned()].into();
+        let pairs = run.compared_and(metric::CURVE);
+        let known: Vec<f64> = pairs[0].shift().iter().map(|own| own.0).collect();
+        assert!(known.contains(&50.0) && !known.contains(&70.0), "{known:?}");
     }
 }

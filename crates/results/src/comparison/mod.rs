@@ -12,7 +12,7 @@ use netping_measure::statistics::{
 
 use crate::{
     estimate::{Estimate, Rounds, estimate},
-    metric::{self, Better, Metric, Scale, Source},
+    metric::{self, Better, Metric, Scale},
     run::{Measurement, Step},
 };
 
@@ -270,7 +270,7 @@ fn resolution(metric: &Metric, a: &[f64], b: &[f64]) -> f64 {
 /// Files of older versions do not say `n`; it is the number of seconds.
 fn side_within(metric: &Metric, step: &Step) -> Option<Side> {
     let precision = &step.summary.precision;
-    let is_quantile = matches!(metric.source, Source::Quantile(_));
+    let is_quantile = metric.quantile().is_some();
     let count = if is_quantile {
         precision.blocks
     } else {

@@ -5,15 +5,21 @@
 //! an output shows, in its order. Tables, pages, exports, conditions, comparisons and the
 //! Prometheus push read them.
 
+mod curve;
 mod registry;
 mod unit;
 
 use netping_measure::{
-    distribution::{Distribution, samples_for},
+    distribution::{Distribution, is_backed, samples_for},
+    quantiles::QUANTILES,
     times::Time,
 };
 
-pub use self::{registry::*, unit::Unit};
+pub use self::{
+    curve::{CURVE, SERVICE_CURVE},
+    registry::*,
+    unit::Unit,
+};
 use crate::run::step::Step;
 
 /// One number that describes a step.
@@ -97,6 +103,8 @@ impl Scale {
 pub enum Source {
     /// A quantile, in per cent, of a distribution of times.
     Quantile(f64),
+    /// A quantile, in per cent, of the histogram of a kind of time.
+    Histogram(Time, f64),
     /// The difference of two quantiles, in per cent, of a distribution of times.
     Range(f64, f64),
     /// Another statistic of a distribution of times; a step's is that of its response time.
@@ -150,7 +158,7 @@ impl Metric {
                 Some(high.saturating_sub(low) as f64)
             }
             Source::Time(of) => of(times),
-            Source::Step(_) => None,
+            Source::Step(_) | Source::Histogram(..) => None,
         }
     }
 
@@ -158,6 +166,13 @@ impl Metric {
     pub fn of_step(&self, step: &Step) -> Option<f64> {
         match self.source {
             Source::Step(of) => of(step),
+            Source::Histogram(time, percent) => {
+                let times = &step.histograms.times[time];
+                let value = times.quantile(percent / 100.0);
+                value
+                    .filter(|_| is_backed(times.len(), percent))
+                    .map(|value| value as f64)
+            }
             _ => self.of_times(&step.summary.times[Time::Response]),
         }
     }
@@ -168,8 +183,13 @@ impl Metric {
             Source::Quantile(percent) | Source::Range(_, percent) => {
                 times.is_bound(&format!("p{percent}"))
             }
+            // By the next quantile that is known to be one or not.
+            Source::Histogram(Time::Response, percent) => {
+                let next = QUANTILES.into_iter().find(|own| *own >= percent);
+                next.is_some_and(|next| times.is_bound(&format!("p{next}")))
+            }
             Source::Time(_) => times.is_bound(self.name),
-            Source::Step(_) => false,
+            Source::Step(_) | Source::Histogram(..) => false,
         }
     }
 
@@ -186,7 +206,7 @@ impl Metric {
     /// Returns a step's value as people read it, as [`Metric::cell_of_times`] does.
     pub fn cell_of_step(&self, step: &Step) -> String {
         match self.source {
-            Source::Step(of) => self.cell(of(step)),
+            Source::Step(_) | Source::Histogram(..) => self.cell(self.of_step(step)),
             _ => self.cell_of_times(&step.summary.times[Time::Response]),
         }
     }
@@ -199,14 +219,24 @@ impl Metric {
     /// Returns true for a value that the few longest times make: a quantile beyond p99, or the
     /// maximum.
     pub(crate) fn is_of_few_times(&self) -> bool {
-        matches!(self.source, Source::Quantile(percent) if percent > 99.0)
+        self.quantile().is_some_and(|percent| percent > 99.0)
             || [&MAX, &SERVICE_P999].contains(&self)
+    }
+
+    /// Returns the quantile that it is, in per cent.
+    pub fn quantile(&self) -> Option<f64> {
+        match self.source {
+            Source::Quantile(percent) | Source::Histogram(_, percent) => Some(percent),
+            _ => None,
+        }
     }
 
     /// Returns the number of samples that the value takes.
     pub fn samples(&self) -> u64 {
         match self.source {
-            Source::Quantile(percent) | Source::Range(_, percent) => samples_for(percent),
+            Source::Quantile(percent)
+            | Source::Histogram(_, percent)
+            | Source::Range(_, percent) => samples_for(percent),
             _ => 1,
         }
     }

@@ -179,11 +179,11 @@ lists! {
     MARKDOWN: RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU;
     /// The table of steps in a page.
     PAGE: RATE P50 P99 P999 MAX TRIMMED_MEAN SD IQR CLIENT_CPU SERVER_CPU;
-    /// The panels of a page's charts of throughput.
-    THROUGHPUT_CHARTS: RATE P99 CLIENT_CPU SERVER_CPU;
-    /// The panels of a page's charts of latency.
-    LATENCY_CHARTS: P50 P99 P999;
-    /// The service time beside each panel of a page's charts of latency, in an open loop.
+    /// The panels of a page's chart of all trials.
+    PAGE_TRIALS: RATE P50 P99 CLIENT_CPU SERVER_CPU;
+    /// The panels of a page's charts against the load.
+    LOAD_CHARTS: P50 P99 P999 CLIENT_CPU SERVER_CPU;
+    /// The service time beside the first of them, in an open loop.
     SERVICE_CHARTS: SERVICE_P50 SERVICE_P99 SERVICE_P999;
     /// The units of a line in Go's benchmark format.
     BENCHMARK: MEAN RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU;

@@ -16,10 +16,10 @@ use crate::{
     },
 };
 
-const NOTE: &str = "The CPU time of the CPUs that client or server may use, by who had it, over all trials of a measurement. \
-                    Threads of a side that wait for a CPU are told with their time, which is a sum over threads, as a share \
-                    of the window. A server that cannot be told from other programs is one of them, and one on a host that \
-                    cannot be read has no bar. Of many measurements, those are shown of which others had most.";
+const NOTE: &str = "Who had the time of the CPUs that client and server may use, over all trials. Point at a side to see how long its threads \
+                    waited for a CPU, summed over threads, as a share of the window. A server that cannot be told from other programs counts as one \
+                    of them, and one on a host that cannot be read has no bar. Of many measurements, those are shown that other programs disturbed \
+                    most.";
 
 /// The colours of the parts.
 const COLOURS: [usize; PARTS.len()] = [0, 1, 3, 4, 7, 6];
@@ -48,7 +48,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let panels = grouped(rows.into_iter()).into_iter();
     let panels = panels.map(|(title, rows)| Panel::rows(&title, PageUnit::CpuShare, rows));
     let key = |(name, colour): (&str, usize)| Series::new(name.to_owned(), colour, Vec::new());
-    let text = ["balance", "Balance of the CPUs", NOTE];
+    let text = ["balance", "Who had the CPUs", NOTE];
     vec![Chart {
         keys: PARTS.into_iter().zip(COLOURS).map(key).collect(),
         ..Chart::new(text, "part", panels)

@@ -5,21 +5,17 @@ use netping_results::{
     run::Run,
 };
 
-use super::bar;
+use super::{strip, strips};
 use crate::page::{
-    chart::{Chart, Panel, Series},
+    chart::{Chart, Series},
     series::{apart, of_run},
-    unit::PageUnit,
 };
 
-const NOTE: &str = "The mean of the trials with its 95 % interval, and a dot for each trial. Names have the settings that differ.";
+const NOTE: &str = "A dot for each trial, their mean, and its 95 % interval. Rows are named by the settings that differ.";
 
 /// Returns the chart of bulk streams.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let panel = |metric: &&Metric| {
-        let unit = PageUnit::Of(metric.unit);
-        Panel::rows(metric.label, unit, rows(runs, metric))
-    };
+    let panel = |metric: &&Metric| strips(metric.label, metric, rows(runs, metric));
     let panels = metric::BULK.iter().map(panel);
     vec![Chart::new(["bulk", "Bulk streams", NOTE], "trials", panels)]
 }
@@ -33,7 +29,7 @@ fn rows(runs: &[Run], metric: &Metric) -> Vec<Series> {
         let names = apart(&all.iter().collect::<Vec<_>>());
         for (own, words) in all.iter().zip(names.values()) {
             let name = of_run(runs, at, &words.join(", "));
-            rows.push(Series::new(name, rows.len(), bar(metric, own, "all")));
+            rows.push(Series::new(name, rows.len(), strip(metric, own, "all")));
         }
     }
     rows

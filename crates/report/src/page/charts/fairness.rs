@@ -11,9 +11,9 @@ use crate::page::{
     unit::PageUnit,
 };
 
-const NOTE: &str = "Requests of each connection, as a share of the mean, from the one with the fewest, at the load with the \
-                    highest rate (its first trial): all at 100 % is fair. Below, the mean service time on the same \
-                    connections. Of many, some are shown: the first, the last and slow ones always.";
+const NOTE: &str = "Above, the requests of each connection as a share of the mean, in ascending order: 100 % everywhere is fair. Below, the mean \
+                    service time of the same connections. The load is the one with the highest rate, in its first trial. Of many connections, some \
+                    are shown, always with the first, the last and the slow ones.";
 
 /// Returns the chart of the spread over connections.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
@@ -34,7 +34,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     }
     let panels = [
         (
-            "requests, of the mean",
+            "requests, as a share of the mean",
             PageUnit::Count("%"),
             AxisScale::Linear,
             requests,
@@ -43,17 +43,17 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     ];
     let panels = panels.map(|(title, unit, scale, series)| {
         let x = Axis {
-            title: "connection, by its requests",
-            unit: PageUnit::Count("from the least"),
+            title: "connections, by their requests",
+            unit: PageUnit::Rank,
             scale: AxisScale::Linear,
         };
         let plane = Plane {
-            joined: 0.0,
+            is_joined: false,
             ..Plane::new(x, scale)
         };
         Panel::rows(title, unit, series).on(plane)
     });
-    let text = ["fairness", "Fairness", NOTE];
+    let text = ["fairness", "Requests by connection", NOTE];
     vec![Chart::new(text, "connection", panels)]
 }
 

@@ -11,7 +11,6 @@ use netping_results::{
 use crate::{
     distinct,
     finding::{MOST_CHANGE, connections, has_failures, most_added},
-    grouped,
     page::{
         chart::{Chart, Panel, Point, Series},
         series::{apart, of_run},
@@ -19,59 +18,34 @@ use crate::{
     },
 };
 
-/// The names and the caption of a forest plot.
-#[derive(Debug, Clone, Copy, PartialEq)]
-struct About {
-    kind: &'static str,
-    variant: Option<&'static str>,
-    title: &'static str,
-    note: &'static str,
-    /// True where times are what one side adds to the other, not a share of it.
-    adds: bool,
-}
+const PATHS: [&str; 3] = [
+    "overhead",
+    "What each proxy adds",
+    "Each path through a proxy against the direct path, trial by trial: times at the highest rate, and the rate of closed \
+     loops.",
+];
 
-const RUNGS: About = About {
-    kind: "ladder",
-    variant: Some("differences"),
-    title: "What each rung adds",
-    note: "Each rung against the rung it builds on, within rounds.",
-    adds: true,
-};
+const TARGETS: [&str; 3] = [
+    "differences",
+    "Differences",
+    "Each target against the first, trial by trial, under the same load.",
+];
 
-const PATHS: About = About {
-    kind: "overhead",
-    variant: None,
-    title: "Overhead of proxies",
-    note: "Each path by way of a proxy against the direct path, within trials: times at the highest rate, rates in closed \
-           loops.",
-    adds: true,
-};
+const RUNS: [&str; 3] = [
+    "differences",
+    "What changed",
+    "Each measurement of the new run against the same one of the base.",
+];
 
-const TARGETS: About = About {
-    kind: "differences",
-    variant: Some("trials"),
-    title: "Differences",
-    note: "Each target against the first, over the trials of one load.",
-    adds: false,
-};
-
-const RUNS: About = About {
-    kind: "differences",
-    variant: Some("compared"),
-    title: "Differences",
-    note: "Each measurement of the new run against the same one of the base.",
-    adds: false,
-};
-
-const TOGETHER: &str = " The intervals of all differences that are claimed hold together with a probability of 95 %; one across 0 \
-                        shows no difference, and where there is none, there are too few trials to tell.";
+const TOGETHER: &str = " With a probability of 95 %, all intervals of differences that are claimed hold. An interval across 0 shows no \
+                        difference; an arrow is an end beyond the axis; a difference without an interval has too few trials.";
 
 const CONTROL: &str =
-    " A control measures the same once more: differences that are smaller than its own are noise.";
+    " A control measures the same server again: differences no larger than its own are noise.";
 
 /// The meaning of the mark at a name.
 const FAILED: &str =
-    " *: requests failed on one of the two sides; the times are of the successful requests alone.";
+    " *: requests failed on one of the two sides; the times are those of the successful requests.";
 
 /// A difference of one metric.
 struct DifferenceRow<'a> {
@@ -81,36 +55,59 @@ struct DifferenceRow<'a> {
     comparison: &'a Comparison,
 }
 
-/// Returns the charts of what runs compare themselves.
-pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
+/// Returns the chart of what proxies add.
+pub(super) fn overhead(runs: &[Run]) -> Vec<Chart> {
+    of_runs(runs, PATHS, true, |kind| kind == Kind::Proxy)
+}
+
+/// Returns the chart of the differences of targets.
+pub(super) fn differences(runs: &[Run]) -> Vec<Chart> {
+    let variant = Some("trials");
+    let charts = of_runs(runs, TARGETS, false, |kind| {
+        !matches!(kind, Kind::Proxy | Kind::Ladder)
+    });
+    charts
+        .into_iter()
+        .map(|chart| Chart { variant, ..chart })
+        .collect()
+}
+
+/// Returns the chart of what runs of some kinds compare themselves.
+fn of_runs(
+    runs: &[Run],
+    text: [&'static str; 3],
+    adds: bool,
+    is_own: fn(Kind) -> bool,
+) -> Vec<Chart> {
     let compared: Vec<Vec<Compared<'_>>> = runs.iter().map(Run::compared).collect();
     let mut all = Vec::new();
     for (at, (run, pairs)) in runs.iter().zip(&compared).enumerate() {
-        let about = match run.kind {
-            Kind::Ladder => RUNGS,
-            Kind::Proxy => PATHS,
-            _ => TARGETS,
-        };
-        for mut row in rows(pairs) {
+        for mut row in rows(pairs).into_iter().filter(|_| is_own(run.kind)) {
             row.name = of_run(runs, at, &row.name);
-            all.push((about, row));
+            all.push(row);
         }
     }
-    let charts = grouped(all.into_iter()).into_iter();
-    charts.map(|(about, rows)| chart(&about, &rows)).collect()
+    vec![chart(text, adds, &all)]
 }
 
-/// Returns the chart of what changed from a base to a new run.
+/// Returns the chart of what changed from a base to a new run, by the metrics on which claims are made.
 pub(in crate::page) fn compared(comparison: &FileComparison<'_>) -> Chart {
     let rows = comparison.pairs.iter().flat_map(|pair| {
-        pair.comparisons.iter().map(|own| DifferenceRow {
+        let claimed = pair
+            .comparisons
+            .iter()
+            .filter(|own| own.metric.is_claimed());
+        claimed.map(|own| DifferenceRow {
             name: comparison.short_name(pair),
             base: "base",
             pair,
             comparison: own,
         })
     });
-    chart(&RUNS, &rows.collect::<Vec<_>>())
+    Chart {
+        variant: Some("compared"),
+        ..chart(RUNS, false, &rows.collect::<Vec<_>>())
+    }
 }
 
 /// Returns the rows of all metrics, each with the name of the new side, and that of the base where
@@ -156,52 +153,70 @@ fn metrics<'a>(all: impl Iterator<Item = &'a Comparison>) -> Vec<&'static Metric
     distinct(all.filter(|metric| metric.scale == Scale::Logarithmic))
 }
 
-fn chart(about: &About, rows: &[DifferenceRow<'_>]) -> Chart {
+fn chart(text: [&'static str; 3], adds: bool, rows: &[DifferenceRow<'_>]) -> Chart {
     let metrics = metrics(rows.iter().map(|row| row.comparison));
-    let panels = metrics.iter().map(|metric| panel(about, metric, rows));
-    let mut chart = Chart::new([about.kind, about.title, about.note], "against", panels);
-    chart.variant = about.variant;
-    chart.note.push_str(TOGETHER);
-    if rows.iter().any(|row| row.pair.is_control) {
-        chart.note.push_str(CONTROL);
-    }
-    if rows.iter().any(|row| has_failures(row.pair)) {
-        chart.note.push_str(FAILED);
-    }
+    let panels = metrics.iter().map(|metric| panel(adds, metric, rows));
+    let mut chart = Chart::new(text, "against", panels);
+    let pairs: Vec<_> = rows.iter().map(|row| row.pair).collect();
+    chart.note += &notes(&pairs);
     chart
 }
 
-fn panel(about: &About, metric: &'static Metric, rows: &[DifferenceRow<'_>]) -> Panel {
-    let adds = about.adds && metric.unit == metric::Unit::Nanos;
-    let point = |row: &DifferenceRow<'_>| {
-        let own = row.comparison;
-        let (value, range, most) = if adds {
-            let (added, ends) = own.added()?;
-            (added, ends, most_added(own))
-        } else {
-            (own.change?, own.interval, MOST_CHANGE)
-        };
-        Some(Point {
-            range,
-            most,
-            ..Point::new(row.base, value)
-        })
-    };
-    let own = rows.iter().filter(|row| row.comparison.metric == metric);
-    let series = own.enumerate().map(|(place, row)| {
-        let mark = if has_failures(row.pair) { "*" } else { "" };
-        let points = point(row).into_iter().collect();
-        Series::new(row.name.clone() + mark, place, points)
-    });
-    let (title, unit) = if adds {
+/// Says how to read differences.
+pub(super) fn notes(pairs: &[&Compared<'_>]) -> String {
+    let mut notes = TOGETHER.to_owned();
+    if pairs.iter().any(|pair| pair.is_control) {
+        notes.push_str(CONTROL);
+    }
+    if pairs.iter().any(|pair| has_failures(pair)) {
+        notes.push_str(FAILED);
+    }
+    notes
+}
+
+/// Returns the title and the unit of differences; `adds`: times are what one side adds to the other, not a share of it.
+pub(super) fn title_of(metric: &'static Metric, adds: bool) -> (String, PageUnit) {
+    if adds && metric.unit == metric::Unit::Nanos {
         (format!("added to {}", metric.label), PageUnit::Added)
     } else {
         (
             format!("change of {}", metric.label),
             PageUnit::Change(metric),
         )
+    }
+}
+
+/// Returns the point of a difference.
+pub(super) fn difference(own: &Comparison, base: &str, adds: bool) -> Option<Point> {
+    let (value, range, most) = if title_of(own.metric, adds).1 == PageUnit::Added {
+        let (added, ends) = own.added()?;
+        (added, ends, most_added(own))
+    } else {
+        (own.change?, own.interval, MOST_CHANGE)
     };
+    Some(Point {
+        range,
+        most,
+        ..Point::new(base, value)
+    })
+}
+
+fn panel(adds: bool, metric: &'static Metric, rows: &[DifferenceRow<'_>]) -> Panel {
+    let own = rows.iter().filter(|row| row.comparison.metric == metric);
+    let series = own.map(|row| {
+        let points = difference(row.comparison, row.base, adds)
+            .into_iter()
+            .collect();
+        Series::new(marked(row), 0, points)
+    });
+    let (title, unit) = title_of(metric, adds);
     Panel::rows(&title, unit, series.collect())
+}
+
+/// Returns the name of a row, with a mark where requests failed.
+fn marked(row: &DifferenceRow<'_>) -> String {
+    let mark = if has_failures(row.pair) { "*" } else { "" };
+    row.name.clone() + mark
 }
 
 #[cfg(test)]
@@ -232,7 +247,7 @@ mod tests {
     }
 
     fn drawn(runs: &[Run]) -> Vec<Chart> {
-        let mut charts = charts(runs);
+        let mut charts = [overhead(runs), differences(runs)].concat();
         charts.retain(|chart| !chart.panels.is_empty());
         charts
     }
@@ -279,7 +294,6 @@ mod tests {
     #[test]
     fn a_row_names_its_base_where_there_are_several() {
         let mut run = proxy(0);
-        run.kind = Kind::Ladder;
         run.pairings[1].base = 1;
         for step in &mut run.steps {
             step.settings.planned_rate = None;

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use netping_measure::{buckets::Buckets, window::INTERVAL};
+use netping_measure::{buckets::Buckets, interval::IntervalSummary, window::INTERVAL};
 use netping_results::{
+    format::plural,
     metric,
     run::{Measurement, Run, Step},
+    warning::Warning,
 };
 
-use super::time::within;
 use crate::page::{
     chart::{Axis, Chart, Mark, Panel, Plane, Point, Series},
     scale::AxisScale,
@@ -27,9 +28,9 @@ const FEWEST_COLUMNS: usize = 15;
 /// The darkness of a cell with a single response.
 const LIGHTEST: f64 = 0.15;
 
-const NOTE: &str = "The darker a cell, the more responses of such a time ended in the second, on a logarithmic scale: the lightest cell \
-                    stands for a single one. At the load with the highest rate; of several trials, the one with the highest p99. A second \
-                    without responses is empty.";
+const NOTE: &str = "Each column is a second, or several of a long run, and each row a range of response times. The stronger its colour, the more replies \
+                    a cell has, on a logarithmic scale. Above and at the right are the sums of columns and rows. A triangle marks a stall, or a second \
+                    in which requests failed. The load is the one with the highest rate, and of several trials, the one with the highest p99.";
 
 /// Returns the chart of the times of each second.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
@@ -39,14 +40,14 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let most = (COLUMNS / shown.len().max(1)).clamp(FEWEST_COLUMNS, MOST_COLUMNS);
     let panel = |(step, own): (&Step, Fullest<'_>)| {
         let plane = Plane {
-            joined: 0.0,
+            events: events(step),
             ..Plane::new(Axis::ELAPSED, AxisScale::Log)
         };
         let series = Series::new(own.name.clone(), own.colour, cells(step, most));
         Panel::rows(&own.name, PageUnit::NANOS, vec![series]).on(plane)
     };
     let panels = shown.into_iter().map(panel);
-    let text = ["heatmap", "Response time over time", NOTE];
+    let text = ["heatmap", "Response times second by second", NOTE];
     vec![Chart::new(text, "from", panels)]
 }
 
@@ -58,6 +59,30 @@ fn worst<'a>(measurement: &Measurement<'a>) -> Option<&'a Step> {
     let tail = |step: &Step| metric::P99.of_step(step).unwrap_or(f64::NEG_INFINITY);
     let trials = measurement.trials.iter().copied().filter(has_times);
     trials.max_by(|a, b| tail(a).total_cmp(&tail(b)))
+}
+
+/// The intervals of the window.
+fn within(step: &Step) -> impl Iterator<Item = &IntervalSummary> {
+    step.intervals
+        .iter()
+        .filter(|interval| interval.length_ns > 0)
+}
+
+/// Returns what happened in a step, each with when it began.
+fn events(step: &Step) -> Vec<(f64, String)> {
+    let stalls = step.warnings.iter().filter_map(|warning| match warning {
+        Warning::Stalled(stall) => Some((stall.at * 1e9, warning.to_string())),
+        _ => None,
+    });
+    let failing = within(step).filter(|second| second.errors > 0);
+    let failures = failing.map(|second| {
+        let count = plural(second.errors, "request");
+        (
+            second.start_ns as f64,
+            format!("{count} failed in this second"),
+        )
+    });
+    stalls.chain(failures).collect()
 }
 
 /// Returns a cell for each bucket of each second; of a long step, seconds are added up to at most

@@ -1,4 +1,4 @@
-//! Charts of a value against the load: callers of a closed loop, the planned rate of an open one.
+//! Times and CPU per request against the load: callers of a closed loop, the planned rate of an open one.
 
 use netping_results::{
     estimate::estimate,
@@ -6,50 +6,17 @@ use netping_results::{
     run::{Run, StepSettings},
 };
 
-use super::bar;
-use crate::{
-    loads::{self, knee_of},
-    page::{
-        chart::{Axis, Chart, Guide, GuidePlace, Panel, Plane, Point, Series},
-        scale::AxisScale,
-        series::{Group, groups},
-        unit::PageUnit,
-    },
+use super::sweep::is_sweep;
+use crate::page::{
+    chart::{Axis, Chart, Panel, Plane, Point, Series},
+    scale::AxisScale,
+    series::{Group, groups},
+    unit::PageUnit,
 };
 
-/// A kind of chart against the load.
-struct Against {
-    kind: &'static str,
-    /// The beginning of the title.
-    title: &'static str,
-    note: &'static str,
-    /// A panel for each.
-    metrics: metric::List,
-    /// The service time beside each, which open loops have.
-    beside: metric::List,
-}
+const NOTE: &str = "Response time, and the CPU time of client and server for each request. The bars are 95 % intervals.";
 
-static KINDS: [Against; 2] = [
-    Against {
-        kind: "throughput",
-        title: "Throughput",
-        note: "Verified replies within the window, per second of it, the time that 99 % of them took at most, and the CPU \
-               time of client and server for each. \
-               Bars are 95 % intervals: of the trials where there are several, else within the step. \
-               With more callers than at the knee, the rate grows by less than 5 % and p99 rises; capacity is the \
-               highest rate.",
-        metrics: metric::THROUGHPUT_CHARTS,
-        beside: &[],
-    },
-    Against {
-        kind: "latency",
-        title: "Latency",
-        note: "Response time, from when a request was due. In a closed loop that is the service time; in an open loop \
-               the service time, from when it was sent, is dashed. A quantile is shown where enough samples lie beyond it.",
-        metrics: metric::LATENCY_CHARTS,
-        beside: metric::SERVICE_CHARTS,
-    },
-];
+const OPEN: &str = " Response time is counted from when a request was due; the service time, dashed, from when it was sent.";
 
 /// A kind of load.
 struct LoadAxis {
@@ -79,41 +46,24 @@ static LOADS: [LoadAxis; 2] = [
     },
 ];
 
-/// Returns a chart of each kind for closed loops and one for open ones.
+/// Returns a chart of sweeps of closed loops, and one of those of open ones.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
-    let groups = groups(runs);
-    let charts = KINDS
-        .iter()
-        .flat_map(|kind| LOADS.iter().map(|load| chart(&groups, kind, load)));
-    charts.collect()
+    let mut groups = groups(runs);
+    groups.retain(is_sweep);
+    LOADS.iter().map(|load| chart(&groups, load)).collect()
 }
 
-fn chart(groups: &[Group<'_>], kind: &Against, load: &LoadAxis) -> Chart {
-    let mut loads: Vec<f64> = groups
-        .iter()
-        .flat_map(|group| &group.measurements)
-        .filter_map(|own| (load.of)(own.settings()))
-        .collect();
-    loads.dedup();
-    // Of a single load, a line has nothing to show, and rows compare better.
-    let single = match &loads[..] {
-        [single] => Some(*single),
-        _ => None,
-    };
-    let panels = kind.metrics.iter().enumerate().map(|(at, metric)| {
-        let beside = kind.beside.get(at).filter(|_| load.variant.is_some());
-        let series = series(groups, load, metric, beside.copied(), single.is_some());
+fn chart(groups: &[Group<'_>], load: &LoadAxis) -> Chart {
+    let panels = metric::LOAD_CHARTS.iter().enumerate().map(|(at, metric)| {
+        let beside = metric::SERVICE_CHARTS.get(at);
+        let beside = beside.filter(|_| load.variant.is_some());
+        let series = series(groups, load, metric, beside.copied());
+        let unit = PageUnit::Of(metric.unit);
         let mut title = match metric.unit {
             metric::Unit::CpuMicros => format!("{} per request", metric.label),
             _ => metric.label.to_owned(),
         };
-        let unit = PageUnit::Of(metric.unit);
-        if let Some(single) = single {
-            title = format!("{title} at {}", load.axis.unit.shown(single));
-            return Panel::rows(&title, unit, series);
-        }
         let mut plane = Plane::new(load.axis, AxisScale::Log);
-        plane.guides = guides(groups, metric, load);
         if unit != PageUnit::NANOS && is_flattened(&series) {
             title.push_str(", logarithmic");
         } else if unit != PageUnit::NANOS {
@@ -121,34 +71,16 @@ fn chart(groups: &[Group<'_>], kind: &Against, load: &LoadAxis) -> Chart {
         }
         Panel::rows(&title, unit, series).on(plane)
     });
-    let text = [kind.kind, kind.title, kind.note];
+    let open = if load.variant.is_some() { OPEN } else { "" };
     Chart {
         variant: load.variant,
-        title: format!("{} against {}", kind.title, load.axis.title),
-        ..Chart::new(text, load.axis.title, panels)
+        note: NOTE.to_owned() + open,
+        title: format!(
+            "Times and CPU by {}",
+            load.axis.title.trim_end_matches(", req/s")
+        ),
+        ..Chart::new(["load", "", ""], load.axis.title, panels)
     }
-}
-
-/// Returns marks in a sweep of callers: where each series' rate stops to grow and, in the panel of the
-/// rate, its capacity.
-fn guides(groups: &[Group<'_>], metric: &Metric, load: &LoadAxis) -> Vec<Guide> {
-    let mut guides = Vec::new();
-    for group in groups.iter().filter(|_| load.variant.is_none()) {
-        let all = &group.measurements;
-        let Some(at) = knee_of(all) else { continue };
-        let guide = |name, at| Guide {
-            name,
-            at,
-            colour: group.colour,
-        };
-        let callers = all[at].settings().callers;
-        guides.push(guide("knee", GuidePlace::X(callers as f64)));
-        if metric == &metric::RATE {
-            let rates = all.iter().map(|own| loads::value(metric, own));
-            guides.push(guide("capacity", GuidePlace::Y(rates.fold(0.0, f64::max))));
-        }
-    }
-    guides
 }
 
 /// Series whose greatest values differ by more than this factor share no linear scale: the smaller
@@ -165,26 +97,23 @@ fn is_flattened(series: &[Series]) -> bool {
     points.all(|point| point.at > 0.0) && tops().any(|top| top > FLATTENING * least)
 }
 
-/// Returns a line or a row for each group, and a dashed one for the metric beside.
+/// Returns a line for each group, and a dashed one for the metric beside.
 fn series(
     groups: &[Group<'_>],
     load: &LoadAxis,
     metric: &Metric,
     beside: Option<&Metric>,
-    in_rows: bool,
 ) -> Vec<Series> {
     let points = |group: &Group<'_>, metric: &Metric| {
-        let mut points: Vec<Point> = Vec::new();
-        for own in &group.measurements {
-            match ((load.of)(own.settings()), estimate(metric, own)) {
-                (Some(x), _) if in_rows => points.extend(bar(metric, own, x)),
-                (Some(x), Some(estimate)) => points.push(Point::estimated(x, estimate)),
-                _ => {}
-            }
-        }
-        if !in_rows {
-            points.sort_by(|a, b| a.x.value().total_cmp(&b.x.value()));
-        }
+        let all = group.measurements.iter();
+        let own = all.filter_map(|own| {
+            Some(Point::estimated(
+                (load.of)(own.settings())?,
+                estimate(metric, own)?,
+            ))
+        });
+        let mut points: Vec<Point> = own.collect();
+        points.sort_by(|a, b| a.x.value().total_cmp(&b.x.value()));
         points
     };
     let mut all = Vec::new();
@@ -192,10 +121,12 @@ fn series(
         let name = group.name.clone();
         all.push(Series::new(name, group.colour, points(group, metric)));
         all.extend(beside.map(|metric| Series {
-            name: format!("{}, service time", group.name),
-            colour: group.colour,
             dashed: true,
-            points: points(group, metric),
+            ..Series::new(
+                format!("{}, service time", group.name),
+                group.colour,
+                points(group, metric),
+            )
         }));
     }
     all

@@ -6,10 +6,13 @@ mod connect;
 mod fairness;
 pub(super) mod forest;
 mod heatmap;
+mod histogram;
 mod ladder;
 mod load;
-pub(super) mod quantiles;
-mod time;
+mod quantiles;
+pub(super) mod shift;
+mod sweep;
+mod trials;
 
 use netping_measure::times::Time;
 use netping_results::{
@@ -18,43 +21,79 @@ use netping_results::{
     run::{Kind, Measurement, Run},
 };
 
-use super::chart::{Chart, Exact, Mark, Point};
+use super::{
+    chart::{Chart, Exact, Mark, Panel, Point, Series},
+    scale::AxisScale,
+    unit::PageUnit,
+};
 
 /// A function that makes charts of runs; they have no panels where the runs lack the data.
 type Maker = fn(&[Run]) -> Vec<Chart>;
 
-/// Returns the makers of these runs' charts, in the order of the page. The windows of a ladder are too
-/// short, and too many, for charts of single steps.
-pub(super) fn makers(runs: &[Run]) -> &'static [Maker] {
-    let are_ladders = runs.iter().all(|run| run.kind == Kind::Ladder);
-    if are_ladders { &LADDER } else { &ALL }
-}
+/// The charts that may answer the question of a page: the first that the runs have data for do.
+const LEADS: [&[Maker]; 8] = [
+    &[ladder::charts],
+    &[forest::overhead],
+    &[bulk::charts],
+    &[connect::charts],
+    &[histogram::charts],
+    &[sweep::charts],
+    &[trials::charts, shift::charts],
+    &[quantiles::charts, heatmap::charts],
+];
 
-/// Those of ladders.
-const LADDER: [Maker; 3] = [forest::charts, ladder::charts, balance::charts];
-
-/// Every maker.
-const ALL: [Maker; 10] = [
-    forest::charts,
-    ladder::charts,
-    connect::charts,
-    bulk::charts,
+/// The charts below, but for those that lead.
+const OTHERS: [Maker; 9] = [
+    forest::differences,
+    trials::charts,
+    shift::charts,
     load::charts,
     quantiles::charts,
-    time::charts,
     heatmap::charts,
+    connect::charts,
     fairness::charts,
     balance::charts,
 ];
 
-/// Returns a bar at the estimate of a metric, with its interval, and a dot for each of several
-/// trials; nothing where there is no estimate.
-fn bar(metric: &Metric, measurement: &Measurement<'_>, x: impl Into<Exact>) -> Vec<Point> {
+/// Those of runs whose windows are too short, and too many, for charts of single steps.
+const OF_SHORT_WINDOWS: [Maker; 1] = [balance::charts];
+
+/// Returns the charts of these runs in the order of the page.
+pub(super) fn all(runs: &[Run]) -> Vec<Chart> {
+    let drawn = |makers: &[Maker]| -> Vec<Chart> {
+        let charts = makers.iter().flat_map(|maker| maker(runs));
+        charts.filter(|chart| !chart.panels.is_empty()).collect()
+    };
+    let leads = LEADS.iter().map(|makers| drawn(makers));
+    let mut leads = leads.filter(|charts| !charts.is_empty());
+    let mut all = leads.next().unwrap_or_default();
+    for chart in &mut all {
+        chart.leads = true;
+    }
+    let are_short = runs
+        .iter()
+        .all(|run| matches!(run.kind, Kind::Ladder | Kind::Quick));
+    let others: &[Maker] = if are_short {
+        &OF_SHORT_WINDOWS
+    } else {
+        &OTHERS
+    };
+    let mut others = drawn(others);
+    others.retain(|chart| all.iter().all(|lead| lead.file_stem() != chart.file_stem()));
+    all.extend(others);
+    all
+}
+
+/// Returns the estimate of a metric with its interval, and a dot for each of several trials;
+/// nothing where there is no estimate.
+fn strip(metric: &Metric, measurement: &Measurement<'_>, x: impl Into<Exact>) -> Vec<Point> {
     let Some(estimate) = estimate(metric, measurement) else {
         return Vec::new();
     };
-    let mut points = vec![Point::estimated(x, estimate).marked(Mark::BAR)];
-    if measurement.trials.len() > 1 {
+    let has_dots = measurement.trials.len() > 1;
+    let mark = if has_dots { Mark::Mean } else { Mark::BAR };
+    let mut points = vec![Point::estimated(x, estimate).marked(mark)];
+    if has_dots {
         points.extend(measurement.trials.iter().filter_map(|step| {
             let point = Point::new(
                 Exact::Word(format!("trial {}", step.trial)),
@@ -65,6 +104,19 @@ fn bar(metric: &Metric, measurement: &Measurement<'_>, x: impl Into<Exact>) -> V
         }));
     }
     points
+}
+
+/// Returns the panel of a metric's [`strip`]s; its axis begins at 0 where a bar does, or where the values are far
+/// apart.
+fn strips(title: &str, metric: &Metric, rows: Vec<Series>) -> Panel {
+    let mut panel = Panel::rows(title, PageUnit::Of(metric.unit), rows);
+    let points = || panel.series.iter().flat_map(|row| &row.points);
+    let least = points().map(|point| point.at).fold(f64::INFINITY, f64::min);
+    let greatest = points().map(|point| point.at).fold(0.0, f64::max);
+    if least > greatest / 2.0 && points().all(|point| point.mark != Mark::BAR) {
+        panel.scale = AxisScale::Close;
+    }
+    panel
 }
 
 /// Returns the maximum number of points on each of `lines` lines: a page stays small however long a

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use super::pen::{CHARACTER, LINE, PALETTE, Pen, WIDTH, class, number, shape, shortened};
+use super::pen::{CHARACTER, LINE, PALETTE, Pen, class, number, shape, shortened};
 use crate::page::chart::{Mark, Panel, Series};
 
 /// The sample of a line before a name.
@@ -14,7 +14,7 @@ pub(super) fn of(panels: &[Panel]) -> Vec<&Series> {
     let planes = panels.iter().filter(|panel| panel.plane.is_some());
     for series in planes.flat_map(|panel| &panel.series) {
         let first = series.points.first();
-        let is_line = first.is_some_and(|point| !matches!(point.mark, Mark::Cell { .. }));
+        let is_line = first.is_some_and(|point| point.mark == Mark::Dot);
         if is_line && !keys.iter().any(|key| key.is_like(series)) {
             keys.push(series);
         }
@@ -26,12 +26,13 @@ pub(super) fn of(panels: &[Panel]) -> Vec<&Series> {
 pub(super) fn key(keys: &[&Series], pen: &mut Pen) -> Markup {
     let longest = keys.iter().map(|key| key.name.chars().count()).max();
     let needed = longest.unwrap_or(0) as f64 * CHARACTER + SAMPLE + 8.0;
-    let columns = ((WIDTH / needed) as usize).clamp(1, 3);
+    let columns = ((pen.width / needed) as usize).clamp(1, 6);
+    let column = (pen.width / columns as f64).min(needed.max(pen.width / 6.0));
     let top = pen.take(keys.len().div_ceil(columns) as f64 * LINE);
-    let most = ((WIDTH - SAMPLE) / CHARACTER) as usize;
+    let most = Pen::characters(pen.width - SAMPLE);
     html! {
         @for (at, key) in keys.iter().enumerate() {
-            @let x = (at % columns) as f64 * WIDTH / columns as f64 + 2.0;
+            @let x = (at % columns) as f64 * column + 2.0;
             @let y = top + (at / columns) as f64 * LINE + LINE / 2.0;
             (sample(key, x, y))
             text x=(number(x + SAMPLE)) y=(number(y + 4.0)) { (shortened(&key.name, most)) }

@@ -4,27 +4,32 @@
 //! and anonymous shapes, and here every point is an element with the file's numbers, and colours
 //! are the reader's theme.
 
+mod cells;
 mod key;
+mod labels;
 mod pen;
 mod plane;
 mod rows;
 
+use std::slice;
+
 use maud::{Markup, PreEscaped, html};
 
+pub(super) use self::pen::{NARROW, WIDE};
 use self::{
     key::key,
-    pen::{CHARACTER, LINE, Pen, WIDTH, number, shortened},
+    pen::{LINE, Pen, number, shortened},
 };
-use super::chart::{Chart, Panel};
-
-/// Most characters of a heading, which is bold.
-const LONGEST: usize = (WIDTH / CHARACTER * 0.92) as usize;
+use super::chart::{Chart, Panel, Plane};
 
 /// Most lines of a chart that share planes and a legend; of more, each target has planes of its own.
 const MOST_LINES: usize = 4;
 
 /// The height of a plane that is alone in its chart, and of one among others.
 const HEIGHTS: [f64; 2] = [190.0, 120.0];
+
+/// The height of the first plane of a wide chart.
+const TALL: f64 = 300.0;
 
 /// The chart as a document of its own.
 pub(super) fn standalone(chart: &Chart) -> String {
@@ -33,49 +38,93 @@ pub(super) fn standalone(chart: &Chart) -> String {
         title { (chart.title) }
         rect."ground" width="100%" height="100%" fill="#ffffff" {}
     };
-    svg(chart, &style).into_string()
+    let width = if chart.leads { WIDE } else { NARROW };
+    svg(chart, width, &style).into_string()
 }
 
-/// The chart as an element, with what stands before it.
-pub(super) fn svg(chart: &Chart, before: &Markup) -> Markup {
-    let mut pen = Pen { y: 4.0 };
+/// The chart as an element of this width, with what stands before it.
+pub(super) fn svg(chart: &Chart, width: f64, before: &Markup) -> Markup {
+    let mut pen = Pen { y: 4.0, width };
+    let planes = chart.panels.iter().filter(|panel| panel.plane.is_some());
+    let planes: Vec<&Panel> = planes.collect();
+    // One legend, or, where panels have other lines, one for each.
     let mut keys = key::of(&chart.panels);
-    let draw_plane = if keys.len() <= MOST_LINES {
-        plane::draw
-    } else {
+    let are_alike = planes
+        .iter()
+        .all(|panel| key::of(slice::from_ref(panel)).len() == keys.len());
+    if !are_alike || keys.len() > MOST_LINES {
         keys.clear();
-        plane::multiples
-    };
+    }
     keys.extend(&chart.keys);
     let legend = key(&keys, &mut pen);
-    let last = chart.panels.len().saturating_sub(1);
-    let draw = |(at, panel): (usize, &Panel)| {
-        let top = pen.take(LINE + 6.0) + 1.0;
-        let Some(plane) = &panel.plane else {
-            return html! { (heading(&panel.title, top)) (rows::draw(panel, &mut pen)) };
+    let are_rows_together =
+        |a: &Panel, b: &Panel| a.plane.is_none() && b.plane.is_none() && (a.band == b.band);
+    let mut drawn = 0;
+    let mut all = Vec::new();
+    for part in chart.panels.chunk_by(are_rows_together) {
+        let Some(plane) = &part[0].plane else {
+            all.push(rows::draw(part, &mut pen));
+            continue;
         };
         let axes = plane::Axes {
             plane,
-            id: format!("{}-{at}", chart.file_stem()),
-            height: HEIGHTS[usize::from(last > 0)],
-            named: at == last,
+            xs: xs(chart, plane),
+            id: format!("{}-{drawn}-{width}", chart.file_stem()),
+            height: match drawn {
+                0 if pen.is_wide() => TALL,
+                0 if chart.leads => HEIGHTS[0],
+                _ => HEIGHTS[usize::from(planes.len() > 1)],
+            },
+            named: drawn + 1 == planes.len(),
         };
-        html! { (heading(&panel.title, top)) (draw_plane(panel, &axes, &mut pen)) }
-    };
-    let panels: Vec<Markup> = chart.panels.iter().enumerate().map(draw).collect();
+        drawn += 1;
+        all.push(on_plane(&part[0], &axes, are_alike, &mut pen));
+    }
     let series = chart.panels.iter().flat_map(|panel| &panel.series);
     let count: usize = series.map(|series| series.points.len()).sum();
+    let class = if pen.is_wide() { "chart wide" } else { "chart" };
     html! {
-        svg.chart xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (WIDTH) " " (number(pen.y + 2.0)) } role="img"
+        svg class=(class) xmlns="http://www.w3.org/2000/svg" viewBox={ "0 0 " (width) " " (number(pen.y + 2.0)) } role="img"
             aria-label={ (chart.title) ": " (count) " values" }
-            font-family="system-ui, sans-serif" font-size="10.5" fill="#1f2328" color="#1f2328" {
+            font-family="system-ui, sans-serif" font-size="11.5" fill="#1f2328" color="#1f2328" {
             (before)
             (legend)
-            @for panel in panels { (panel) }
+            @for part in all { (part) }
         }
     }
 }
 
-fn heading(title: &str, top: f64) -> Markup {
-    html! { text."panel" x="2" y=(number(top + LINE)) font-weight="600" { (shortened(title, LONGEST)) } }
+/// Draws a panel with two axes under its heading; `is_named`: the legend of the chart names its lines.
+fn on_plane(panel: &Panel, axes: &plane::Axes<'_>, is_named: bool, pen: &mut Pen) -> Markup {
+    let heading = heading(&panel.title, pen.take(LINE + 6.0) + 1.0, pen.width);
+    let keys = key::of(slice::from_ref(panel));
+    if keys.len() > MOST_LINES {
+        return html! { (heading) (plane::multiples(panel, axes, pen)) };
+    }
+    let legend = if is_named || keys.len() < 2 {
+        html! {}
+    } else {
+        key(&keys, pen)
+    };
+    html! { (heading) (legend) (plane::draw(panel, axes, pen)) }
+}
+
+/// Returns the places on a horizontal axis of all panels that have it.
+fn xs(chart: &Chart, plane: &Plane) -> Vec<f64> {
+    let is_alike = |panel: &&Panel| {
+        let other = panel.plane.as_ref();
+        other.is_some_and(|other| other.x.title == plane.x.title)
+    };
+    chart
+        .panels
+        .iter()
+        .filter(is_alike)
+        .flat_map(plane::xs)
+        .collect()
+}
+
+/// Draws a heading, which is bold, and so wider than other text.
+fn heading(title: &str, top: f64, width: f64) -> Markup {
+    let most = Pen::characters(width * 0.92);
+    html! { text."panel" x="2" y=(number(top + LINE)) font-weight="600" { (shortened(title, most)) } }
 }

@@ -5,42 +5,46 @@ use std::slice;
 use maud::{Markup, html};
 
 use super::{
+    cells,
     key::{self, key},
-    pen::{LINE, PALETTE, Pen, WIDTH, class, number, point, shape},
+    labels::{Labels, apart},
+    pen::{DIGIT, LINE, PALETTE, Pen, arrow, class, number, point, shape},
 };
 use crate::page::{
-    chart::{Guide, GuidePlace, Mark, Panel, Plane, Point, Series},
-    scale::{AxisScale, Span},
+    chart::{Mark, Panel, Plane, Point, Series},
+    scale::{AxisScale, Span, within_reach},
 };
 
 /// Room for the numbers beside the vertical axis.
-const LEFT: f64 = 72.0;
+const LEFT: f64 = 68.0;
 
-/// Where the horizontal axis ends, with room for half a number beyond it.
-const RIGHT: f64 = WIDTH - 28.0;
+/// Room for half a number beyond the horizontal axis.
+const RIGHT: f64 = 28.0;
 
 /// More points than this in a panel are drawn small.
 const MANY: usize = 40;
 
 /// Most points of a series that all have marks. Of more, those have none that lie nearer to the one
-/// before than this, along the horizontal axis: they would cover one another. The line goes through
-/// all points, and the table has them.
+/// before than this, along both axes: they would cover one another. The line goes through all points, and the table has
+/// them.
 const MOST_MARKS: usize = 300;
-const APART: f64 = 1.0;
+const APART: [f64; 2] = [1.0, 10.0];
 
 /// The height of a plane that one target has to itself.
-const SMALL: f64 = 60.0;
+const SMALL: f64 = 64.0;
 
 /// The distance between ticks of the vertical axis, at least.
 const TICK_Y: f64 = 30.0;
 
 /// That of the horizontal axis.
-const TICK_X: f64 = 54.0;
+const TICK_X: f64 = 62.0;
 
 /// The axes of a panel.
 pub(super) struct Axes<'a> {
     pub(super) plane: &'a Plane,
     pub(super) height: f64,
+    /// The places on the horizontal axis of all panels that have this one.
+    pub(super) xs: Vec<f64>,
     /// The name of what its planes have in common, which no other panel of a page has.
     pub(super) id: String,
     /// True where the horizontal axis has a title.
@@ -48,22 +52,107 @@ pub(super) struct Axes<'a> {
 }
 
 /// Both axes, laid out.
-struct AxisFrame {
-    x: Span,
-    y: Span,
-    top: f64,
-    bottom: f64,
+pub(super) struct AxisFrame {
+    pub(super) x: Span,
+    pub(super) y: Span,
+    pub(super) left: f64,
+    pub(super) right: f64,
+    pub(super) top: f64,
+    pub(super) bottom: f64,
+}
+
+impl AxisFrame {
+    fn of(panel: &Panel, axes: &Axes<'_>, [top, bottom]: [f64; 2], width: f64) -> Self {
+        let plane = axes.plane;
+        let margin = if has_cells(panel) {
+            cells::RIGHT
+        } else {
+            RIGHT
+        };
+        let (left, right) = (LEFT, width - margin);
+        let points = || panel.series.iter().flat_map(|series| &series.points);
+        let mut y = Span::new(
+            plane.y,
+            values(panel, plane).into_iter(),
+            [bottom, top],
+            ((bottom - top) / TICK_Y) as usize,
+        );
+        y.begin_at(panel.unit.least());
+        let xs = axes.xs.iter().copied();
+        let most = ((right - left) / TICK_X) as usize;
+        let mut x = Span::new(plane.x.scale, xs.clone(), [left, right], most);
+        match plane.x.scale {
+            AxisScale::Linear | AxisScale::Close => x.tighten(xs),
+            // Loads that were measured, rather than powers of ten.
+            AxisScale::Log if points().all(|point| point.mark == Mark::Dot) => x.tick_at(
+                points().map(|point| point.x.value()).collect(),
+                TICK_X * 0.8,
+            ),
+            AxisScale::Log => {}
+            AxisScale::Odds => x.tick_at(x.ticks().to_vec(), TICK_X * 0.8),
+        }
+        Self {
+            x,
+            y,
+            left,
+            right,
+            top,
+            bottom,
+        }
+    }
+
+    fn place(&self, point: &Point) -> [f64; 2] {
+        [self.x.place(point.x.value()), self.y.place(point.at)]
+    }
+}
+
+/// Returns the places of a panel's points on its horizontal axis.
+pub(super) fn xs(panel: &Panel) -> impl Iterator<Item = f64> {
+    let points = panel.series.iter().flat_map(|series| &series.points);
+    points.flat_map(|point| match point.mark {
+        Mark::Cell { until, .. } | Mark::Column { until } => [point.x.value(), until],
+        _ => [point.x.value(); 2],
+    })
+}
+
+/// Returns the values that the vertical axis has room for.
+fn values(panel: &Panel, plane: &Plane) -> Vec<f64> {
+    let least = panel.unit.least();
+    let mut marks = Vec::new();
+    let mut ends = Vec::new();
+    for point in panel.series.iter().flat_map(|series| &series.points) {
+        let range = point.range.into_iter().flatten();
+        if let Mark::Cell { .. } = point.mark {
+            marks.extend(range);
+        } else {
+            marks.push(point.at);
+            ends.extend(range.map(|end| end.max(least)));
+        }
+    }
+    let grey = plane.grey.iter().flat_map(|(_, ends)| *ends);
+    ends.extend(grey.map(|end| end.max(least)));
+    let within = within_reach(plane.y, &marks, &ends);
+    marks.extend(within);
+    marks
+}
+
+fn has_cells(panel: &Panel) -> bool {
+    let mut points = panel.series.iter().flat_map(|series| &series.points);
+    points.any(|point| matches!(point.mark, Mark::Cell { .. }))
 }
 
 /// Draws a panel as one plane.
 pub(super) fn draw(panel: &Panel, axes: &Axes<'_>, pen: &mut Pen) -> Markup {
-    let top = pen.take(axes.height + 5.0) + 5.0;
-    let frame = frame(panel, axes, top, axes.height);
+    let above = if has_cells(panel) { cells::ABOVE } else { 5.0 };
+    let top = pen.take(axes.height + above) + above;
+    let frame = AxisFrame::of(panel, axes, [top, top + axes.height], pen.width);
     html! {
-        (grid(panel, axes, &frame))
+        (grid(panel, axes.plane, &frame))
         (numbers(axes, &frame, pen))
-        @for own in &axes.plane.guides { (guide(own, &frame)) }
         @for series in &panel.series { (line(panel, axes, series, &frame)) }
+        @if has_cells(panel) { (cells::margins(panel, &frame)) }
+        (events(axes.plane, &frame))
+        (names(&panel.series, &frame))
     }
 }
 
@@ -74,7 +163,7 @@ pub(super) fn multiples(panel: &Panel, axes: &Axes<'_>, pen: &mut Pen) -> Markup
     colours.dedup();
     let last = colours.len().saturating_sub(1);
     // Drawn once, and placed behind each.
-    let behind = frame(panel, axes, 0.0, SMALL);
+    let behind = AxisFrame::of(panel, axes, [0.0, SMALL], pen.width);
     let all = panel
         .series
         .iter()
@@ -84,13 +173,19 @@ pub(super) fn multiples(panel: &Panel, axes: &Axes<'_>, pen: &mut Pen) -> Markup
         let own = keys.iter().filter(|key| key.colour == colour);
         let named = key(&own.copied().collect::<Vec<_>>(), pen);
         let top = pen.take(SMALL + 9.0) + 3.0;
-        let frame = frame(panel, axes, top, SMALL);
+        let frame = AxisFrame::of(panel, axes, [top, top + SMALL], pen.width);
+        let own: Vec<Series> = panel
+            .series
+            .iter()
+            .filter(|own| own.colour == colour)
+            .cloned()
+            .collect();
         html! {
             (named)
-            (grid(panel, axes, &frame))
+            (grid(panel, axes.plane, &frame))
             use href={ "#" (axes.id) } y=(number(top)) {}
-            @for own in axes.plane.guides.iter().filter(|own| own.colour == colour) { (guide(own, &frame)) }
-            @for own in panel.series.iter().filter(|own| own.colour == colour) { (line(panel, axes, own, &frame)) }
+            @for own in &own { (line(panel, axes, own, &frame)) }
+            (names(&own, &frame))
             @if at == last { (numbers(axes, &frame, pen)) }
         }
     };
@@ -103,58 +198,26 @@ pub(super) fn multiples(panel: &Panel, axes: &Axes<'_>, pen: &mut Pen) -> Markup
     }
 }
 
-fn frame(panel: &Panel, axes: &Axes<'_>, top: f64, height: f64) -> AxisFrame {
-    let (plane, bottom) = (axes.plane, top + height);
-    let points = || panel.series.iter().flat_map(|series| &series.points);
-    let values = points().flat_map(|point| point.range.into_iter().flatten().chain([point.at]));
-    let least = panel.unit.least();
-    let values = values.map(|value| value.max(least));
-    let most = (height / TICK_Y) as usize;
-    let mut y = Span::new(plane.y, values, [bottom, top], most);
-    y.begin_at(least);
-    let ends = |point: &Point| match point.mark {
-        Mark::Cell { until, .. } => [point.x.value(), until],
-        _ => [point.x.value(); 2],
-    };
-    let xs = points().flat_map(ends).chain(plane.shaded);
-    let most = ((RIGHT - LEFT) / TICK_X) as usize;
-    let mut x = Span::new(plane.x.scale, xs.clone(), [LEFT, RIGHT], most);
-    match plane.x.scale {
-        AxisScale::Linear => x.tighten(xs),
-        // Loads that were measured, rather than powers of ten.
-        AxisScale::Log => x.tick_at(
-            points().map(|point| point.x.value()).collect(),
-            TICK_X * 0.8,
-        ),
-        AxisScale::Nines => x.tick_at(x.ticks().to_vec(), TICK_X * 0.8),
-    }
-    AxisFrame { x, y, top, bottom }
-}
-
-/// Draws lines at the ticks, and the numbers of the vertical axis.
-fn grid(panel: &Panel, axes: &Axes<'_>, frame: &AxisFrame) -> Markup {
-    let (left, right) = (number(LEFT), number(RIGHT));
+/// Draws lines at the ticks of both axes, the numbers of the vertical one, and the grey area.
+fn grid(panel: &Panel, plane: &Plane, frame: &AxisFrame) -> Markup {
+    let [left, right, top, bottom] = [frame.left, frame.right, frame.top, frame.bottom].map(number);
+    let ticks = frame.y.ticks();
+    let texts = panel.unit.ticks(ticks);
     html! {
-        @if let Some(from) = axes.plane.shaded {
-            @let x = frame.x.place(from);
-            rect."shade" x=(number(x)) y=(number(frame.top)) width=(number(frame.x.place(0.0) - x))
-                height=(number(frame.bottom - frame.top)) fill="#8c959f" fill-opacity="0.25" {
-                title { "warm-up: not measured" }
-            }
-        }
+        @if !plane.grey.is_empty() { path."grey" d=(area(plane.grey.iter().copied(), frame)) fill="#8c959f" fill-opacity="0.3" {} }
         g."grid" stroke="#d0d7de" stroke-width="0.6" {
-            @for tick in frame.y.ticks() {
+            @for tick in frame.x.ticks() {
+                @let x = number(frame.x.place(*tick));
+                path d={ "M" (x) " " (top) "V" (bottom) } {}
+            }
+            @for tick in ticks {
                 @let y = number(frame.y.place(*tick));
                 path."zero"[panel.unit.least() < 0.0 && *tick == 0.0] d={ "M" (left) " " (y) "H" (right) } {}
             }
-            @for tick in frame.x.ticks() {
-                @let x = number(frame.x.place(*tick));
-                path d={ "M" (x) " " (number(frame.bottom)) "v3" } {}
-            }
         }
         g."tick" fill="#57606a" text-anchor="end" {
-            @for tick in frame.y.ticks() {
-                text x=(number(LEFT - 4.0)) y=(number(frame.y.place(*tick) + 4.0)) { (panel.unit.tick(*tick)) }
+            @for (tick, text) in ticks.iter().zip(texts) {
+                text x=(number(frame.left - 4.0)) y=(number(frame.y.place(*tick) + 4.0)) { (text) }
             }
         }
     }
@@ -162,60 +225,54 @@ fn grid(panel: &Panel, axes: &Axes<'_>, frame: &AxisFrame) -> Markup {
 
 /// Draws the numbers of the horizontal axis, and its title.
 fn numbers(axes: &Axes<'_>, frame: &AxisFrame, pen: &mut Pen) -> Markup {
-    let y = number(pen.take(LINE) + LINE - 3.0);
+    let y = number(pen.take(LINE + 2.0) + LINE - 1.0);
     let title = axes.named.then(|| pen.take(LINE));
     pen.take(3.0);
+    let ticks = frame.x.ticks();
+    let texts = axes.plane.x.unit.ticks(ticks);
+    let half = |text: &String| text.chars().count() as f64 * DIGIT / 2.0;
+    let place = |at: usize| frame.x.place(ticks[at]);
+    let spans = texts
+        .iter()
+        .enumerate()
+        .map(|(at, text)| [place(at) - half(text), place(at) + half(text)]);
+    let shown = apart(&spans.collect::<Vec<_>>());
     html! {
         g."tick" fill="#57606a" text-anchor="middle" {
-            @for tick in frame.x.ticks() {
-                @let x = frame.x.place(*tick);
-                // A long one in the corner would stick out.
-                @let corner = x > RIGHT - 4.0;
-                text x=(number(if corner { WIDTH - 1.0 } else { x })) y=(y)
-                    text-anchor=[corner.then_some("end")] { (axes.plane.x.unit.tick(*tick)) }
+            @for at in shown {
+                text x=(number(place(at))) y=(y) { (texts[at]) }
             }
         }
         @if let Some(y) = title {
-            text."axis-title" x=(number(f64::midpoint(LEFT, RIGHT))) y=(number(y + LINE - 3.0)) text-anchor="middle" {
+            text."axis-title" x=(number(f64::midpoint(frame.left, frame.right))) y=(number(y + LINE - 3.0)) text-anchor="middle" {
                 (axes.plane.x.title)
             }
         }
     }
 }
 
-/// Draws a guide: a line across the plane, and its name.
-fn guide(guide: &Guide, frame: &AxisFrame) -> Markup {
-    let AxisFrame { top, bottom, .. } = *frame;
-    let (path, [x, y]) = match guide.at {
-        GuidePlace::X(value) => {
-            let x = frame.x.place(value);
-            let path = format!("M{} {}V{}", number(x), number(top), number(bottom));
-            (path, [x + 3.0, top + 9.0])
-        }
-        GuidePlace::Y(value) => {
-            let y = frame.y.place(value);
-            let path = format!("M{} {}H{}", number(LEFT), number(y), number(RIGHT));
-            (path, [LEFT + 3.0, y - 2.0])
-        }
-    };
-    let colour = guide.colour;
-    html! {
-        g class=(class(colour)) color=(PALETTE[colour % PALETTE.len()]) fill="currentColor" {
-            path."guide" d=(path) stroke="currentColor" stroke-width="0.8" stroke-dasharray="1 2" {}
-            text x=(number(x)) y=(number(y)) { (guide.name) }
-        }
-    }
-}
-
-/// Draws a series: the line through its points, their error bars, and the points.
+/// Draws a series: its band, the line through its points, their error bars, and the points.
 fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &AxisFrame) -> Markup {
     let path = joined(series, axes.plane, frame);
     let marked = marked(series, frame);
-    let bars = bars(&marked, frame);
+    let ranges = series
+        .points
+        .iter()
+        .filter_map(|point| Some((point.x.value(), point.range?)));
+    let (band, bars) = if series.banded {
+        (area(ranges, frame), String::new())
+    } else {
+        (String::new(), bars(&marked, frame))
+    };
     let points: usize = panel.series.iter().map(|series| series.points.len()).sum();
-    let radius = if points > MANY { 1.7 } else { 2.8 };
+    let radius = if points > MANY || series.banded {
+        1.7
+    } else {
+        2.8
+    };
     html! {
         g class=(class(series.colour)) color=(PALETTE[series.colour % PALETTE.len()]) fill="currentColor" {
+            @if !band.is_empty() { path."band" d=(band) fill-opacity="0.22" {} }
             @if !path.is_empty() {
                 path."line" d=(path) fill="none" stroke="currentColor" stroke-width="1.4" stroke-linejoin="round"
                     stroke-dasharray=[series.dashed.then_some("3 2")] {}
@@ -225,16 +282,18 @@ fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &AxisFrame) -> M
             }
             @for each in marked {
                 @let at = axes.plane.x.unit.shown(each.x.value());
+                @let [x, y] = frame.place(each);
                 @match each.mark {
-                    // The panel's title names the series of all its cells, which are many.
-                    Mark::Cell { until, darkness } => {
-                        path."pt" d=(cell(each, until, frame)) fill-opacity=(number(darkness))
-                            data-x=(maud::display(&each.x)) data-y=(maud::display(&each.y)) {
-                            title { (at) ": " (panel.shown(each)) }
-                        }
+                    Mark::Cell { until, darkness } => (cells::cell(panel, each, &at, (until, darkness), frame)),
+                    Mark::Column { until } => {
+                        @let [from, end] = [x + 0.5, frame.x.place(until) - 0.5].map(number);
+                        @let path = format!("M{from} {}V{}H{end}V{}z", number(frame.bottom), number(y), number(frame.bottom));
+                        (point(panel, &series.name, &at, each, &path))
                     }
                     _ => {
-                        @let (x, y) = (frame.x.place(each.x.value()), frame.y.place(each.at));
+                        @if each.stands_out {
+                            circle."ring" cx=(number(x)) cy=(number(y)) r="7" fill="none" stroke="currentColor" stroke-width="1.6" {}
+                        }
                         (point(panel, &series.name, &at, each, &shape(series.colour, series.dashed, x, y, radius)))
                     }
                 }
@@ -243,13 +302,62 @@ fn line(panel: &Panel, axes: &Axes<'_>, series: &Series, frame: &AxisFrame) -> M
     }
 }
 
+/// Draws triangles above the lower axis where something happened, each with its words.
+fn events(plane: &Plane, frame: &AxisFrame) -> Markup {
+    html! {
+        @for (at, words) in &plane.events {
+            @let x = number(frame.x.place(*at));
+            path."event" d={ "M" (x) " " (number(frame.bottom - 10.0)) "l-5 9h10z" } fill="#a40e26" stroke="#ffffff" { title { (words) } }
+        }
+    }
+}
+
+/// Draws the names of points, those that stand out first, each where it covers nothing.
+fn names(series: &[Series], frame: &AxisFrame) -> Markup {
+    let mut labels = Labels::new([
+        frame.left,
+        frame.top,
+        frame.right + RIGHT - 2.0,
+        frame.bottom,
+    ]);
+    let points = || {
+        series
+            .iter()
+            .flat_map(|own| own.points.iter().map(move |point| (own.colour, point)))
+    };
+    let mut named: Vec<_> = points()
+        .filter_map(|(colour, point)| Some((colour, point, point.name.as_ref()?)))
+        .collect();
+    if named.is_empty() {
+        return html! {};
+    }
+    for (_, point) in points() {
+        labels.avoid(frame.place(point), radius(point));
+    }
+    // The ends of a line matter more than what lies between them.
+    named.sort_by_key(|(_, point, _)| !point.stands_out);
+    html! {
+        @for (colour, point, name) in named {
+            @if let Some([x, y]) = labels.place(name, frame.place(point), radius(point)) {
+                g class=(class(colour)) color=(PALETTE[colour % PALETTE.len()]) fill="currentColor" {
+                    text."name" x=(number(x)) y=(number(y)) font-weight=[point.stands_out.then_some("600")] { (name) }
+                }
+            }
+        }
+    }
+}
+
+fn radius(point: &Point) -> f64 {
+    if point.stands_out { 8.0 } else { 3.0 }
+}
+
 /// Returns the points that have marks of their own.
 fn marked<'a>(series: &'a Series, frame: &AxisFrame) -> Vec<&'a Point> {
-    let place = |point: &Point| frame.x.place(point.x.value());
     let mut marked: Vec<&Point> = Vec::new();
     for point in &series.points {
         let covers = |last: &&Point| {
-            point.x != last.x && is_dot(point) && (place(point) - place(last)).abs() < APART
+            let ([x, y], [last_x, last_y]) = (frame.place(point), frame.place(last));
+            is_dot(point) && (x - last_x).abs() < APART[0] && (y - last_y).abs() < APART[1]
         };
         if series.points.len() <= MOST_MARKS || !marked.last().is_some_and(covers) {
             marked.push(point);
@@ -261,24 +369,55 @@ fn marked<'a>(series: &'a Series, frame: &AxisFrame) -> Vec<&'a Point> {
 /// Returns the path through the dots of a series.
 fn joined(series: &Series, plane: &Plane, frame: &AxisFrame) -> String {
     let mut path = String::new();
-    let mut last = f64::NEG_INFINITY;
-    for point in series.points.iter().filter(|point| is_dot(point)) {
-        let value = point.x.value();
-        let is_near = !path.is_empty() && value - last <= plane.joined;
-        let start = if is_near { "L" } else { "M" };
-        let [x, y] = [frame.x.place(value), frame.y.place(point.at)].map(number);
+    for point in series
+        .points
+        .iter()
+        .filter(|point| is_dot(point) && plane.is_joined)
+    {
+        let start = if path.is_empty() { "M" } else { "L" };
+        let [x, y] = frame.place(point).map(number);
         path.extend([start, &x, " ", &y]);
-        last = value;
     }
     path
 }
 
-/// Returns the path of the points' error bars.
+/// Returns the outline of an area between two ends.
+fn area(ends: impl Iterator<Item = (f64, [f64; 2])> + Clone, frame: &AxisFrame) -> String {
+    let place = |x: f64, y: f64| {
+        let [x, y] = [frame.x.place(x), frame.y.place(y)].map(number);
+        format!("{x} {y}")
+    };
+    let upper = ends.clone().map(|(x, [_, high])| place(x, high));
+    let mut corners: Vec<String> = upper.collect();
+    let mut lower: Vec<String> = ends.map(|(x, [low, _])| place(x, low)).collect();
+    lower.reverse();
+    corners.extend(lower);
+    if corners.is_empty() {
+        return String::new();
+    }
+    format!("M{}z", corners.join("L"))
+}
+
+/// Returns the path of the points' error bars; an end beyond the axis is an arrow.
 fn bars(points: &[&Point], frame: &AxisFrame) -> String {
     let bar = |point: &&Point| {
-        let x = number(frame.x.place(point.x.value()));
-        let [low, high] = point.range?.map(|end| number(frame.y.place(end)));
-        Some(format!("M{x} {low}V{high}m-2.5 0h5M{x} {low}m-2.5 0h5"))
+        let ends = point.range?;
+        let x = frame.x.place(point.x.value());
+        let places = ends.map(|end| frame.y.place(end));
+        let heads = ends
+            .iter()
+            .zip(places)
+            .zip([1.0, -1.0])
+            .map(|((end, y), down)| {
+                if frame.y.is_beyond(*end) {
+                    arrow([x, y], [0.0, down])
+                } else {
+                    format!("M{} {}h5", number(x - 2.5), number(y))
+                }
+            });
+        let heads: String = heads.collect();
+        let [low, high] = places.map(number);
+        Some(format!("M{} {low}V{high}{heads}", number(x)))
     };
     let dots = points.iter().filter(|point| is_dot(point));
     dots.filter_map(bar).collect()
@@ -286,12 +425,4 @@ fn bars(points: &[&Point], frame: &AxisFrame) -> String {
 
 fn is_dot(point: &Point) -> bool {
     point.mark == Mark::Dot
-}
-
-/// Returns the outline of a heatmap's cell.
-fn cell(point: &Point, until: f64, frame: &AxisFrame) -> String {
-    let [left, right] = [point.x.value(), until].map(|x| number(frame.x.place(x)));
-    let range = point.range.unwrap_or([point.at; 2]);
-    let [bottom, top] = range.map(|end| number(frame.y.place(end)));
-    format!("M{left} {top}H{right}V{bottom}H{left}z")
 }
