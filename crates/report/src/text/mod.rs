@@ -13,10 +13,7 @@ mod steps;
 mod trials;
 
 use netping_measure::status::Status;
-use netping_results::{
-    format::on_one_line,
-    run::{Kind, Run},
-};
+use netping_results::run::{Kind, Run};
 
 use crate::{ab, balance::remarks, verdict};
 
@@ -56,14 +53,9 @@ fn remarks_below(run: &Run) -> Vec<String> {
     remarks(steps.iter().flat_map(|step| &step.cost.balances))
 }
 
-/// Returns the tables of a run from a file. Texts in it are made safe for a terminal.
-pub fn tables_of_file(mut run: Run) -> String {
-    for step in &mut run.steps {
-        step.target = on_one_line(&step.target);
-        step.label = step.label.as_deref().map(on_one_line);
-        step.settings.arrivals = on_one_line(&step.settings.arrivals);
-    }
-    let mut text = tables(&run);
+/// Returns the tables of a run from a file.
+pub fn tables_of_file(run: &Run) -> String {
+    let mut text = tables(run);
     if run.status == Status::Partial {
         text.push_str("\nPARTIAL: it was interrupted, or is still going on");
     }
