@@ -1,7 +1,10 @@
 //! A distribution as bars in a terminal.
 
 use netping_measure::counts::Counts;
-use netping_results::format::{nanos_as_micros, share, thousands};
+use netping_results::{
+    format::{share, thousands},
+    time_unit::TimeUnit,
+};
 
 use crate::table::{Column, Table};
 
@@ -31,6 +34,7 @@ pub fn bars(times: &Counts, unicode: bool, width: usize) -> String {
     let most = counts.iter().copied().max().unwrap_or(1).max(1) as f64;
     let total = times.len() as f64;
     let longest_bar = width.saturating_sub(NUMBERS).clamp(4, LENGTH) as f64;
+    let unit = TimeUnit::of([low * factor, high]);
     let mark = if unicode { "■" } else { "#" };
     let rows: Vec<_> = (1..)
         .zip(&counts)
@@ -44,7 +48,7 @@ pub fn bars(times: &Counts, unicode: bool, width: usize) -> String {
             let length = (count as f64 / most * longest_bar).round() as usize;
             let length = length.max(usize::from(count > 0));
             vec![
-                nanos_as_micros(Some(end)),
+                unit.show(end as f64),
                 thousands(count as f64),
                 share(count as f64 / total),
                 mark.repeat(length),
@@ -52,7 +56,7 @@ pub fn bars(times: &Counts, unicode: bool, width: usize) -> String {
         })
         .collect();
     let columns = [
-        Column::number("to us"),
+        Column::number("").titled(format!("to {}", unit.name())),
         Column::number("requests"),
         Column::number("share"),
         Column::text(""),

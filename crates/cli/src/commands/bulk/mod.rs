@@ -10,6 +10,7 @@ use netping_client::{
 use netping_report::text;
 use netping_results::{
     bulk::BulkSettings,
+    format::on_one_line,
     run::{Kind, Pairing, Place},
     transfer::Transfer,
 };
@@ -30,7 +31,8 @@ pub fn run(args: &BulkArgs) -> anyhow::Result<Verdict> {
         runner.console.say(&text::tables(&runner.store.run));
         for (plan, bulk) in plans.iter().zip(&streams) {
             if let Some(note) = bulk.server_note() {
-                let line = format!("  {}: server CPU time unknown: {note}", plan.target.url);
+                let (name, note) = (plan.target.name(), on_one_line(note));
+                let line = format!("  {name}: server CPU time unknown: {note}");
                 runner.console.remark(&line);
             }
         }
@@ -90,6 +92,7 @@ fn measure_rounds(runner: &mut Runner, args: &BulkArgs, plans: &[BulkPlan], stre
             let place = Place { measurement, trial };
             let target = plan.target.url.to_string();
             let mut step = transfer.step(target, plan.settings.clone(), place);
+            step.label.clone_from(&plan.target.label);
             let negotiated = bulk.negotiated().cloned();
             step.security = negotiated.map(|own| plan.target.trust.security(own));
             step.cost.balances = bulk.balances().to_vec();
@@ -102,5 +105,5 @@ fn measure_rounds(runner: &mut Runner, args: &BulkArgs, plans: &[BulkPlan], stre
 fn name(plan: &BulkPlan) -> String {
     let size = BulkSettings::shown(plan.settings.size_bytes);
     let chunk = BulkSettings::shown(plan.settings.chunk_bytes);
-    format!("{} {size} in {chunk}", plan.target.url)
+    format!("{} {size} in {chunk}", plan.target.name())
 }
