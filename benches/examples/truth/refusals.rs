@@ -31,14 +31,12 @@ fn wrong_protocol() -> Truth {
                 "0s",
             ]);
             said.output.status.code() == Some(3)
-                && said.text().contains("does the server there speak tcp")
+                && said.text().contains("the server there speaks HTTP/2")
         })
         .count();
     Truth {
         what: "wrong protocol: tcp:// to a gRPC server".to_owned(),
-        expected: format!(
-            "no load, and the question whether the server speaks tcp, {RUNS} of {RUNS}"
-        ),
+        expected: format!("no load, and the protocol that the server speaks, {RUNS} of {RUNS}"),
         found: format!("{right} of {RUNS}"),
         passed: Some(right == RUNS),
     }

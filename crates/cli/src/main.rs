@@ -1,4 +1,4 @@
-//! `netping`: measures what a small request costs over TCP, gRPC and QUIC.
+//! `netping`: measures what a small request costs.
 
 use std::process::ExitCode;
 

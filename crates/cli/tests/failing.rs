@@ -63,7 +63,23 @@ fn usage_errors_suggest_a_correction() {
             "the range is empty: 10 is larger than 1",
         ),
         ("throughput tcp://127.0.0.1:1 -c x", "a range looks like"),
-        ("127.0.0.1:8004", "such as tcp://127.0.0.1:8004"),
+        ("127.0.0.1:8004", "write tcp://127.0.0.1:8004,"),
+        ("localhost:8080", "write http://localhost:8080,"),
+        ("latency localhost:8080", "write http://localhost:8080,"),
+        (
+            "throughput tcp://127.0.0.1:1 -c 1..x",
+            "'x' is not a number; a range looks like",
+        ),
+        (
+            "throughput tcp://127.0.0.1:1 --find latency<5ms",
+            "there is no 'latency': name a quantile of the times, such as p99",
+        ),
+        (
+            "throughput a=tcp://127.0.0.1:1 a=tcp://127.0.0.1:2",
+            "two targets have the name 'a'",
+        ),
+        ("latency a,b=tcp://127.0.0.1:1", "is no name for a target"),
+        ("ab old=http://127.0.0.1:1 http://127.0.0.1:2", "name both"),
         ("throughputs", "neither a command"),
         ("udp://127.0.0.1:1", "unknown scheme 'udp'"),
         (
@@ -402,12 +418,23 @@ fn a_first_request_that_fails_ends_the_command_with_a_remedy() {
         let (_, address) = server.url.split_once("://").unwrap();
         format!("{scheme}://{address}")
     };
+    let meant =
+        |server: &Server, scheme: &str| format!("should the URL be {}?", other(server, scheme));
+    let web = |mut stream: TcpStream| {
+        let _ = stream.read(&mut [0; 1024]);
+        let _ = stream.write_all(b"HTTP/1.0 501 Unsupported\r\n\r\n");
+    };
     for (url, remedy) in [
-        (other(&echo, "grpc"), "speak grpc, and without TLS?"),
-        (other(&echo, "http"), "speak http, and without TLS?"),
-        (other(&echo, "tcp+tls"), "should the URL begin with tcp://?"),
-        (other(&grpc, "tcp"), "speak tcp, and without TLS?"),
-        (misbehaving("tcp", silent), "give a longer --timeout"),
+        (other(&echo, "grpc"), meant(&echo, "tcp")),
+        (other(&echo, "http"), meant(&echo, "tcp")),
+        (other(&echo, "tcp+tls"), meant(&echo, "tcp")),
+        (other(&grpc, "tcp"), meant(&grpc, "grpc")),
+        (other(&grpc, "http"), meant(&grpc, "grpc")),
+        (misbehaving("grpc", web), "speaks HTTP/1.1: ".to_owned()),
+        (
+            misbehaving("tcp", silent),
+            "give a longer --timeout".to_owned(),
+        ),
     ] {
         for command in ["latency", "throughput", "connect"] {
             let output = netping()
@@ -417,7 +444,9 @@ fn a_first_request_that_fails_ends_the_command_with_a_remedy() {
                 .unwrap();
             let text = stderr(&output);
             assert_eq!(output.status.code(), Some(3), "{command} {url}: {text}");
-            assert!(text.contains(remedy), "{command} {url}: {text}");
+            assert!(text.contains(&remedy), "{command} {url}: {text}");
+            // One remedy.
+            assert_eq!(text.matches("; ").count(), 1, "{text}");
             assert!(output.stdout.is_empty(), "{command} {url}");
         }
     }

@@ -333,3 +333,26 @@ fn what_cannot_alternate_is_refused() {
         stderr(&output)
     );
 }
+
+#[test]
+fn a_name_stands_for_its_target_in_tables_and_files() {
+    let server = Server::start("tokio", &[]);
+    let [old, new] = ["old", "new"].map(|name| format!("{name}={}", server.url));
+    let output = latency(&[&old, &new, "--trials", "2", "--units", "ns", "--json", "-"]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let steps = steps(&output);
+    let mut labels: Vec<&str> = steps
+        .iter()
+        .map(|step| step["label"].as_str().unwrap())
+        .collect();
+    labels.sort_unstable();
+    assert_eq!(labels, ["new", "new", "old", "old"]);
+    assert!(steps.iter().all(|step| step["target"] == *server.url));
+    let text = stderr(&output);
+    let heading = format!("\nnew  {}  1 caller", server.url);
+    assert!(text.contains(&heading), "{text}");
+    assert!(
+        text.contains("\np50 ns ") && !text.contains("p50 us"),
+        "{text}"
+    );
+}

@@ -138,7 +138,7 @@ fn published_numbers_stand_beside_those_of_the_run_and_of_its_files() {
     fs::write(&file, &text).unwrap();
     let set = format!("server={}", server.url);
     let output = netping()
-        .args(["run", &file, "--set", &set])
+        .args(["run", &file, "--set", &set, "--units", "us"])
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -172,7 +172,7 @@ fn published_numbers_stand_beside_those_of_the_run_and_of_its_files() {
         netping()
             .arg("report")
             .args(files)
-            .args(["--published", &file])
+            .args(["--published", &file, "--units", "us"])
             .args(flags)
             .output()
             .unwrap()

@@ -183,7 +183,7 @@ fn mistakes_are_told_before_anything_is_sent() {
     let wrong = other.url.replace("tcp://", "grpc://");
     let (code, text) = refused(&format!("{wrong}/a.B/C"), &[]);
     assert!(
-        code == 3 && text.contains("does the server there speak grpc"),
+        code == 3 && text.contains(&format!("should the URL be {}?", other.url)),
         "{code}: {text}"
     );
 }

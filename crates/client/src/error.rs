@@ -9,7 +9,7 @@ use netping_protocol::{
     target::Target,
 };
 
-use crate::{clock::Moment, service::DataError, transport::Failure};
+use crate::{clock::Moment, probe::spoken::Spoken, service::DataError, transport::Failure};
 
 /// The reason that a step sent no request.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,29 @@ pub enum StartError {
     /// A connection to the server could not be opened, or the first request failed.
     #[error("{}: {} ({}){}", .0, .1.detail, .1.kind, advice(.1, .0))]
     Server(Target, Failure),
+    /// The server speaks another protocol than the URL has.
+    #[error(
+        "{target}: {} ({}); the server there speaks {}: should the URL be {meant}?",
+        failure.detail, failure.kind, spoken.name()
+    )]
+    Speaks {
+        /// The server.
+        target: Target,
+        /// The failure that this led to.
+        failure: Failure,
+        /// The protocol.
+        spoken: Spoken,
+        /// The URL that was meant.
+        meant: String,
+    },
+    /// The URL names no gRPC method, and the server has none of netping's own.
+    #[error("{target}: the URL names no method, and the server has none of netping's own; {}", own_methods(.target, .methods.as_deref()))]
+    NoOwnMethod {
+        /// The server.
+        target: Target,
+        /// The methods that it has; absent where it does not tell.
+        methods: Option<Vec<String>>,
+    },
     /// The moment at which a step was to begin had passed.
     #[error(
         "the connections were open {} after {at}, when the step was to begin: start earlier, or give a later --start-at",
@@ -48,6 +71,16 @@ pub enum StartError {
     /// The user interrupted it.
     #[error("interrupted before the first request")]
     Interrupted,
+}
+
+impl StartError {
+    /// Returns true if one server cannot be measured, and others may be.
+    pub fn is_of_server(&self) -> bool {
+        matches!(
+            self,
+            Self::Server(..) | Self::Speaks { .. } | Self::NoOwnMethod { .. }
+        )
+    }
 }
 
 /// A clock that is not as good as demanded.
@@ -144,6 +177,29 @@ pub(crate) const FIRST_FRAME_FAILED: &str = "the first request, in netping's own
 /// The gRPC status of a method that a server does not have.
 pub const UNIMPLEMENTED: u16 = 12;
 
+/// Most methods that are named.
+const NAMED: usize = 3;
+
+/// Says how to name a method of a server.
+fn own_methods(target: &Target, methods: Option<&[String]>) -> String {
+    let url = format!("{}://{}", target.scheme.as_str(), target.authority());
+    let Some([first, ..]) = methods else {
+        return format!(
+            "it has no gRPC reflection that tells its own: name one, as in {url}/package.Service/Method, with --proto FILE"
+        );
+    };
+    let methods = methods.unwrap_or_default();
+    let (named, more) = methods.split_at(methods.len().min(NAMED));
+    let more = match more.len() {
+        0 => String::new(),
+        more => format!(" and {more} more (netping grpc list {url})"),
+    };
+    format!(
+        "it has {}{more}: name one, as in {url}/{first}",
+        named.join(", ")
+    )
+}
+
 fn advice(failure: &Failure, target: &Target) -> String {
     let scheme = target.scheme.as_str();
     let is_plain = target.scheme.encryption() == Encryption::None;
@@ -153,15 +209,18 @@ fn advice(failure: &Failure, target: &Target) -> String {
         ErrorKind::Tls if says("CertificateRequired") => {
             "the server asks for the client's certificate: give --tls-cert and --tls-key"
         }
-        ErrorKind::Tls if says("certificate") => {
-            "give the authority of the server's certificate with --tls-ca FILE, or accept any certificate with \
-             --tls-insecure; a server that asks for a certificate needs --tls-cert and --tls-key"
+        ErrorKind::Tls if says("alert") && (says("ertificate") || says("UnknownCA")) => {
+            "the server does not accept the client's certificate: give one that its authority has signed, with --tls-cert \
+             and --tls-key"
         }
-        ErrorKind::Tls if says("InvalidContentType") => {
-            let plain = scheme.replace("https", "http").replace("+tls", "");
-            return format!(
-                "; the server there does not speak TLS: should the URL begin with {plain}://?"
-            );
+        ErrorKind::Tls if says("not valid for name") => {
+            "give the name that the certificate has with --tls-server-name"
+        }
+        ErrorKind::Tls if says("expired") || says("not valid yet") => {
+            "renew the certificate, or set this host's clock"
+        }
+        ErrorKind::Tls if says("certificate") => {
+            "give the authority that signed it with --tls-ca FILE, or accept any certificate with --tls-insecure"
         }
         ErrorKind::Refused => "is a server listening there?",
         ErrorKind::ConnectTimeout if protocol == Protocol::Quic => {
@@ -173,20 +232,24 @@ fn advice(failure: &Failure, target: &Target) -> String {
         ErrorKind::ConnectTimeout => {
             "is the host up, does a firewall let the port through, and does the server there answer a handshake?"
         }
-        ErrorKind::Other => {
-            "if addresses or files ran out, use fewer connections or raise the limits"
+        ErrorKind::Other if says("nreachable") || says("No route to host") => {
+            "no route leads there from this host: is the address right, and its network up?"
         }
-        ErrorKind::Grpc(UNIMPLEMENTED) if !target.path.is_empty() => {
-            "`netping grpc list URL` shows the methods of a server"
+        ErrorKind::Other
+            if says("Cannot assign requested address") || says("Too many open files") =>
+        {
+            "use fewer connections, or raise this host's limits"
         }
+        // The system says all.
+        ErrorKind::Other => return String::new(),
         ErrorKind::Grpc(UNIMPLEMENTED) => {
-            "netping calls the services of its own servers: see proto/"
+            let (scheme, authority) = (target.scheme.as_str(), target.authority());
+            return format!(
+                "; `netping grpc list {scheme}://{authority}` lists the methods that it has"
+            );
         }
         // The failure says all.
         ErrorKind::Mismatch if protocol == Protocol::Grpc => return String::new(),
-        _ if says("HTTP/1.") && !target.scheme.is_http() => {
-            "the server there speaks HTTP: should the URL begin with http://?"
-        }
         ErrorKind::Mismatch if target.scheme.is_http() => {
             "a proxy without a backend answers with a page of its own"
         }

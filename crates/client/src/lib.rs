@@ -13,6 +13,7 @@ pub mod clock;
 pub mod clock_offset;
 pub mod engine;
 pub mod error;
+mod explain;
 pub mod interrupt;
 pub mod plan;
 pub mod probe;

@@ -8,7 +8,7 @@ use std::{
 
 use url::{Host, Position, Url};
 
-use crate::scheme::{Protocol, Scheme};
+use crate::scheme::{Protocol, Scheme, port};
 
 /// A server to measure. Its text form is a URL.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -28,6 +28,10 @@ pub struct Target {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TargetError(String);
+
+/// Ports that servers of others usually have.
+const GRPC_CUSTOMARY: u16 = 50051;
+const HTTPS_CUSTOMARY: u16 = 8443;
 
 const EXAMPLE: &str = "a target looks like tcp://HOST:PORT";
 
@@ -66,6 +70,12 @@ impl FromStr for Target {
                 " is not a URL ({error}); {EXAMPLE} or grpc://HOST:PORT"
             ))
         };
+        if !text.contains("://") {
+            let likely = likely_scheme(text).as_str();
+            return Err(wrong(format!(
+                " has no scheme: write {likely}://{text}, or another scheme if the server speaks another protocol"
+            )));
+        }
         if let Some(address) = bare_ipv6(text) {
             let form = format!("[{address}]:PORT after the scheme");
             return Err(wrong(format!(
@@ -114,6 +124,19 @@ impl FromStr for Target {
             port: url.port().unwrap_or(scheme.default_port()),
             path: path.to_owned(),
         })
+    }
+}
+
+/// Returns the scheme that a server most likely speaks, by the port of `HOST:PORT/PATH`.
+fn likely_scheme(text: &str) -> Scheme {
+    let authority = text.split('/').next().unwrap_or(text);
+    let port = authority.rsplit_once(':').map(|(_, port)| port);
+    match port.and_then(|port| port.parse().ok()) {
+        Some(port::THREADS | port::TOKIO) => Scheme::Tcp,
+        Some(port::GRPC | GRPC_CUSTOMARY) => Scheme::Grpc,
+        Some(port::QUIC) => Scheme::Quic,
+        Some(port::HTTPS | HTTPS_CUSTOMARY) => Scheme::Https,
+        _ => Scheme::Http,
     }
 }
 
@@ -177,7 +200,17 @@ mod tests {
     #[test]
     fn a_wrong_target_gets_an_error_that_shows_a_right_one() {
         let error = |text: &str| text.parse::<Target>().unwrap_err().to_string();
-        assert!(error("localhost").contains("tcp://HOST:PORT"));
+        for (bare, likely) in [
+            ("localhost", "http://localhost,"),
+            ("localhost:8080/x", "http://localhost:8080/x,"),
+            ("h:8004", "tcp://h:8004,"),
+            ("h:50051/a.B/C", "grpc://h:50051/a.B/C,"),
+            ("h:443", "https://h:443,"),
+        ] {
+            let error = error(bare);
+            assert!(error.contains(&format!("write {likely}")), "{error}");
+        }
+        assert!(error("tcp:///x").contains("tcp://HOST:PORT"));
         assert!(error("udp://h:1").contains("tcp+psk://, grpc://"));
         assert!(error("tcp://h:1/x").contains("only HOST:PORT, without a path"));
         assert!(error("grpc://h:1?x=1").contains("without a query"));

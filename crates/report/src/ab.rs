@@ -10,7 +10,7 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{change, change_interval, value},
+    finding::{change, change_interval, reading_of, value},
     grouped,
     table::{Column, Layout, Table},
 };
@@ -123,10 +123,11 @@ fn row(gated: &Gated) -> Vec<String> {
         Decision::Worse => "yes",
         Decision::Undecided => "unknown",
     };
+    let reading = reading_of(own.metric, [own.base, own.new]);
     let mut row = vec![
-        own.metric.title.to_owned(),
-        value(own.metric, own.base),
-        value(own.metric, own.new),
+        own.metric.title_in(reading),
+        value(reading, own.base),
+        value(reading, own.new),
         change(own),
         change_interval(own),
         is_worse.to_owned(),
@@ -144,19 +145,20 @@ pub fn sentence(run: &Run, decided: &Decided) -> String {
         let all = decided.gated.iter();
         all.filter(|own| own.decision == decision).collect()
     };
+    let [base, new] = sides(run);
     // Without the digits that a product of shares brings.
     let percent = format!("{} %", (margin * 1e6).round() / 1e4);
     match decided.decision {
         Decision::NotWorse => {
             let all = in_words(&of(Decision::NotWorse));
-            format!("NOT WORSE: new is not worse than base by more than {percent}: {all}")
+            format!("NOT WORSE: {new} is not worse than {base} by more than {percent}: {all}")
         }
         Decision::Worse => {
             let worse = in_words(&of(Decision::Worse));
-            format!("WORSE: new is worse than base by more than {percent}: {worse}")
+            format!("WORSE: {new} is worse than {base} by more than {percent}: {worse}")
         }
         Decision::Undecided if !decided.objections.is_empty() => format!(
-            "UNDECIDED: the run is NOT VALID ({}), so nobody knows whether new is worse than base by more than {percent}",
+            "UNDECIDED: the run is NOT VALID ({}), so nobody knows whether {new} is worse than {base} by more than {percent}",
             decided.objections.join(", ")
         ),
         Decision::Undecided if run.status == Status::Partial => format!(
@@ -164,10 +166,23 @@ pub fn sentence(run: &Run, decided: &Decided) -> String {
             rounds(run)
         ),
         Decision::Undecided => format!(
-            "UNDECIDED: this machine cannot tell whether new is worse than base by more than {percent}: {}",
+            "UNDECIDED: this machine cannot tell whether {new} is worse than {base} by more than {percent}: {}",
             why(decided, margin, &of(Decision::Undecided)).join(", ")
         ),
     }
+}
+
+/// Returns the names of the base and of the new server.
+fn sides(run: &Run) -> [String; 2] {
+    let pairing = run.pairings.iter().find(|own| !own.is_control);
+    let name = |number: usize, other: &str| {
+        let step = run.steps.iter().find(|step| step.measurement == number);
+        step.map_or_else(|| other.to_owned(), |step| on_one_line(step.name()))
+    };
+    pairing.map_or_else(
+        || ["base", "new"].map(str::to_owned),
+        |own| [name(own.base, "base"), name(own.new, "new")],
+    )
 }
 
 /// Returns the changes of these metrics with their intervals.
@@ -310,7 +325,7 @@ mod tests {
         );
         let row = worse
             .lines()
-            .find(|line| line.starts_with("p50 us"))
+            .find(|line| line.starts_with("p50 ms"))
             .unwrap();
         assert!(
             row.contains("yes") && row.matches('%').count() >= 4,

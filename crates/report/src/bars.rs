@@ -1,7 +1,10 @@
 //! A distribution as bars in a terminal.
 
 use netping_measure::counts::Counts;
-use netping_results::format::{nanos_as_micros, share, thousands};
+use netping_results::{
+    format::{share, thousands},
+    time_unit::TimeUnit,
+};
 
 use crate::table::{Column, Table};
 
@@ -47,13 +50,14 @@ pub fn bars(times: &Counts, unicode: bool, width: usize) -> String {
     let most = most.unwrap_or(1).max(1) as f64;
     let total = times.len() as f64;
     let longest = width.saturating_sub(NUMBERS).clamp(4, LENGTH) as f64;
+    let unit = TimeUnit::of(buckets.iter().map(|&([_, end], _)| end as f64));
     let mark = if unicode { "■" } else { "#" };
     let row = |&([_, end], count): &([u64; 2], u64)| {
         // What is there is seen.
         let length = (count as f64 / most * longest).round() as usize;
         let length = length.max(usize::from(count > 0));
         vec![
-            nanos_as_micros(Some(end)),
+            unit.show(end as f64),
             thousands(count as f64),
             share(count as f64 / total),
             mark.repeat(length),
@@ -61,7 +65,7 @@ pub fn bars(times: &Counts, unicode: bool, width: usize) -> String {
     };
     let rows: Vec<_> = buckets.iter().map(row).collect();
     let columns = [
-        Column::number("to us"),
+        Column::number("").titled(format!("to {}", unit.name())),
         Column::number("requests"),
         Column::number("share"),
         Column::text(""),

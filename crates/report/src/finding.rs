@@ -3,12 +3,13 @@
 use netping_results::{
     comparison::{Compared, Comparison, Finding, Standing},
     estimate::{Estimate, estimate},
-    format::{micros, plural, signed},
-    metric::{Metric, Scale},
+    format::plural,
+    metric::{Metric, Reading, Scale},
     run::{Measurement, StepSettings},
+    time_unit::TimeUnit,
 };
 
-use crate::distinct;
+use crate::{distinct, table::Column};
 
 /// The largest change, as a share, that is shown as a number: what is beyond it says only that
 /// there are too few trials.
@@ -28,31 +29,94 @@ pub fn or_dash(text: Option<String>) -> String {
     text.unwrap_or_else(|| "-".to_owned())
 }
 
-/// Returns the value of a metric over the trials of a measurement: `>1,234` for a lower bound, `-`
-/// where there is none.
-pub fn value(metric: &Metric, estimate: Option<Estimate>) -> String {
-    let is_bound = estimate.is_some_and(|own| own.is_bound);
-    let sign = if is_bound { ">" } else { "" };
-    sign.to_owned() + &metric.cell(estimate.map(|own| own.value))
+/// A metric in a column of a table: all of its times have one unit, which is in the title.
+#[derive(Debug, Clone, Copy)]
+pub struct MetricColumn {
+    metric: &'static Metric,
+    reading: Reading,
 }
 
-/// Returns the [`value`] of a metric for a measurement.
-pub fn value_of(metric: &Metric, measurement: &Measurement<'_>) -> String {
-    value(metric, estimate(metric, measurement))
+impl MetricColumn {
+    /// Returns the column of a metric over these measurements.
+    pub fn of<'m, 'a: 'm>(
+        metric: &'static Metric,
+        all: impl IntoIterator<Item = &'m Measurement<'a>>,
+    ) -> Self {
+        let values = all.into_iter().filter_map(|own| estimate(metric, own));
+        let reading = metric.reading(values.map(|own| own.value));
+        Self { metric, reading }
+    }
+
+    /// Returns its title.
+    pub fn title(&self) -> String {
+        self.metric.title_in(self.reading)
+    }
+
+    /// Returns the column without cells.
+    pub fn column(&self) -> Column {
+        Column::number("").titled(self.title())
+    }
+
+    /// Returns the value of a measurement.
+    pub fn cell(&self, measurement: &Measurement<'_>) -> String {
+        value(self.reading, estimate(self.metric, measurement))
+    }
+
+    /// Returns the value of a measurement, with its interval in brackets where it has one.
+    pub fn cell_with_interval(&self, measurement: &Measurement<'_>) -> String {
+        with_interval(self.reading, estimate(self.metric, measurement))
+    }
+
+    /// Returns the unit of times; `None` for a metric that is no time.
+    pub fn times(&self) -> Option<TimeUnit> {
+        self.reading.times()
+    }
+}
+
+/// Returns the form in which these values of a metric and their intervals read together.
+pub fn reading_of(
+    metric: &Metric,
+    estimates: impl IntoIterator<Item = Option<Estimate>>,
+) -> Reading {
+    let values = estimates.into_iter().flatten().map(|own| own.value);
+    metric.reading(values)
+}
+
+/// Returns an estimate without its unit: `>1,234` for a lower bound, `-` where there is none.
+pub fn value(reading: Reading, estimate: Option<Estimate>) -> String {
+    let is_bound = estimate.is_some_and(|own| own.is_bound);
+    let sign = if is_bound { ">" } else { "" };
+    sign.to_owned() + &reading.cell(estimate.map(|own| own.value))
+}
+
+/// Returns the [`value`] of a metric that is no time, for a measurement.
+pub fn value_of(metric: &'static Metric, measurement: &Measurement<'_>) -> String {
+    MetricColumn::of(metric, [measurement]).cell(measurement)
+}
+
+/// Returns the value of a metric for a measurement with the unit of a time, as a sentence has it.
+pub fn value_in_words(metric: &'static Metric, measurement: &Measurement<'_>) -> String {
+    let column = MetricColumn::of(metric, [measurement]);
+    let unit = column.times().map(|unit| format!(" {}", unit.name()));
+    column.cell(measurement) + &unit.unwrap_or_default()
 }
 
 /// Returns the 95 % interval of a value, `-` where there is none.
-pub fn interval(metric: &Metric, estimate: Option<Estimate>) -> String {
+pub fn interval(reading: Reading, estimate: Option<Estimate>) -> String {
     let ends = estimate.and_then(|own| own.interval);
-    or_dash(ends.map(|ends| range(ends, |end| metric.show(end))))
+    or_dash(ends.map(|ends| range(ends, |end| reading.show(end))))
 }
 
-/// Returns the value of a metric, with its interval in brackets where it has one.
+/// Returns the value of a metric, times in microseconds, with its interval in brackets where it has one.
 pub fn value_with_interval(metric: &Metric, estimate: Option<Estimate>) -> String {
-    let shown = value(metric, estimate);
+    with_interval(metric.unit.reading_in(TimeUnit::Micros), estimate)
+}
+
+fn with_interval(reading: Reading, estimate: Option<Estimate>) -> String {
+    let shown = value(reading, estimate);
     match estimate.and_then(|own| own.interval) {
         None => shown,
-        Some(_) => format!("{shown} ({})", interval(metric, estimate)),
+        Some(_) => format!("{shown} ({})", interval(reading, estimate)),
     }
 }
 
@@ -92,16 +156,22 @@ pub fn claims(comparison: &Comparison) -> bool {
     comparison.standing != Standing::NotValid
 }
 
-/// Returns the time that a comparison adds and its interval, both in microseconds as `show` has
-/// them; `None` where a value is missing, and where nothing is claimed.
+/// Returns the time that a comparison adds and its interval, both as `show` has them; `None` where a
+/// value is missing, and where nothing is claimed.
 pub fn added(
     comparison: &Comparison,
     show: impl Fn(f64) -> String,
 ) -> Option<(String, Option<String>)> {
     let (added, ends) = comparison.added().filter(|_| claims(comparison))?;
     let most = most_added(comparison);
-    let us = |time: f64| at_most(time, most, |time| show(time / 1e3));
-    Some((us(added), ends.map(|ends| range(ends, us))))
+    let shown = |time: f64| at_most(time, most, &show);
+    Some((shown(added), ends.map(|ends| range(ends, shown))))
+}
+
+/// Returns the unit in which the times read together that these comparisons add.
+pub fn unit_of_added<'a>(all: impl IntoIterator<Item = &'a Comparison>) -> TimeUnit {
+    let added = all.into_iter().filter(|own| claims(own));
+    TimeUnit::of(added.filter_map(|own| Some(own.added()?.0)))
 }
 
 /// Says which time one side adds to another's `whole`, with its interval; `None` where a value is
@@ -110,20 +180,24 @@ pub fn added_in_words(comparison: &Comparison, whole: &str) -> Option<String> {
     let in_brackets =
         |ends: Option<String>| ends.map_or_else(String::new, |own| format!(" ({own})"));
     if comparison.is_shown() == Some(false) {
-        let (_, ends) = added(comparison, signed)?;
-        let ends = in_brackets(ends.map(|ends| ends + " us"));
+        let (_, ends) = comparison.added().filter(|_| claims(comparison))?;
+        let unit = TimeUnit::of(ends.into_iter().flatten());
+        let (_, ends) = added(comparison, |time| unit.signed(time))?;
+        let ends = in_brackets(ends.map(|ends| format!("{ends} {}", unit.name())));
         return Some(format!("shows no difference in {whole}{ends}"));
     }
     let most = most_added(comparison);
-    let us = |time: f64| at_most(time, most, |time| micros(time.abs() / 1e3));
     let (added, ends) = comparison.added().filter(|_| claims(comparison))?;
+    let unit = TimeUnit::of([added]);
+    let shown = |time: f64| at_most(time, most, |time| unit.show(time.abs()));
     let (does, to, ends) = if added < 0.0 {
         ("saves", "of", ends.map(|[low, high]| [high, low]))
     } else {
         ("adds", "to", ends)
     };
-    let ends = in_brackets(ends.map(|ends| range(ends, us)));
-    Some(format!("{does} {} us{ends} {to} {whole}", us(added)))
+    let ends = in_brackets(ends.map(|ends| range(ends, shown)));
+    let (added, unit) = (shown(added), unit.name());
+    Some(format!("{does} {added} {unit}{ends} {to} {whole}"))
 }
 
 /// Returns the change that a comparison found; `-` where a value is missing, and where nothing is claimed.
@@ -333,9 +407,10 @@ mod tests {
         let not_valid = of(Standing::NotValid);
         let cells = ["-", "", "no claim: not valid"].map(str::to_owned);
         assert_eq!(change_cells(Some(&not_valid)), cells);
-        assert_eq!(added(&not_valid, micros), None);
+        let show = |time: f64| TimeUnit::Micros.show(time);
+        assert_eq!(added(&not_valid, show), None);
         assert_eq!(added_in_words(&not_valid, "the median"), None);
-        assert!(added(&doubtful, micros).is_some());
+        assert!(added(&doubtful, show).is_some());
     }
 
     #[test]

@@ -157,7 +157,7 @@ fn rows(run: &Run, found: &Found) -> String {
 /// Returns the name of a step's row: its target or label, where there are several, and its load.
 fn row(run: &Run, step: &Step) -> String {
     let load = load_of(&step.settings);
-    if run.steps.iter().any(|other| other.target != step.target) {
+    if run.steps.iter().any(|other| other.name() != step.name()) {
         format!("{} with {load}", on_one_line(step.name()))
     } else {
         load
@@ -219,7 +219,7 @@ fn limit(run: &Run, peak: &Peak<'_>, has_server_pid: bool) -> Option<String> {
     };
     let own = &step.settings;
     let has_more =
-        |other: &Step| other.target == step.target && other.settings.callers > own.callers;
+        |other: &Step| other.name() == step.name() && other.settings.callers > own.callers;
     let mut untried = Vec::new();
     // A rate that fell with more callers does not rise with them.
     if !run.steps.iter().any(has_more) {

@@ -7,6 +7,7 @@ use netping_results::{
     format::{plural, thousands},
     metric::{self, Metric},
     run::{Kind, Measurement, Run},
+    time_unit::TimeUnit,
 };
 
 use crate::{
@@ -191,17 +192,20 @@ fn difference(pair: &Compared<'_>) -> Option<String> {
 
 /// Returns a metric's value over trials with its interval and its unit.
 fn value(metric: &Metric, measurement: &Measurement<'_>) -> Option<String> {
+    let own = estimate(metric, measurement)?;
+    let reading = metric.reading([own.value]);
     let unit = match metric.unit {
         metric::Unit::PerSecond => "requests per second",
         metric::Unit::GibPerSecond => "GiB/s",
-        _ => "us",
+        _ => reading.times().map_or("", TimeUnit::name),
     };
-    let own = estimate(metric, measurement)?;
-    let ends = own.interval.map(|ends| range(ends, |end| metric.show(end)));
+    let ends = own
+        .interval
+        .map(|ends| range(ends, |end| reading.show(end)));
     let ends = ends.map_or_else(String::new, |ends| format!(" ({ends})"));
     Some(format!(
         "{} {unit}{ends}",
-        finding::value(metric, Some(own))
+        finding::value(reading, Some(own))
     ))
 }
 
@@ -250,7 +254,7 @@ mod tests {
             "{sentence}"
         );
         assert!(
-            sentence.contains("for 99 % of them, no more than 1,000 us"),
+            sentence.contains("for 99 % of them, no more than 1.00 ms"),
             "{sentence}"
         );
     }
@@ -272,7 +276,7 @@ mod tests {
         }
         let all = sentences(&run);
         assert!(
-            all[0].starts_with("A round trip to first took 1,00"),
+            all[0].starts_with("A round trip to first took 1.00 ms ("),
             "{all:?}"
         );
         assert!(all[2].starts_with("second against first: p50"), "{all:?}");

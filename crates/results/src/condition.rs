@@ -81,7 +81,7 @@ impl Condition {
             2.0.. => format!(", {ratio:.1} times the limit"),
             _ => format!(", {:+.1}% from the limit", (ratio - 1.0) * 100.0),
         };
-        format!("it is {}{far}", self.metric.unit.show_with_unit(value))
+        format!("it is {}{far}", self.metric.unit.tell(value))
     }
 }
 
@@ -123,7 +123,12 @@ impl Condition {
         let (is_upper, rest) = (rest.starts_with('<'), &rest[1..]);
         let included = rest.strip_prefix('=');
         let number = included.unwrap_or(rest).trim();
-        let found = metric::named(name.trim(), metrics).map_err(|error| wrong(&error))?;
+        let name = name.trim();
+        let found = metric::named(name, metrics.clone()).map_err(|error| {
+            // The name is all that is wrong, so that there is no need for an example.
+            let meant = metric::meant(name, metrics).map(|meant| format!("'{text}': {meant}"));
+            meant.unwrap_or_else(|| wrong(&error))
+        })?;
         // Errors have two units, a share and a number.
         let (metric, limit) = found
             .into_iter()

@@ -22,13 +22,20 @@ pub fn plural(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Microseconds, to three digits or more: `7.52`, `18.3`, `1,234`.
-pub fn micros(microseconds: f64) -> String {
-    match microseconds.abs() {
-        ..9.995 => format!("{microseconds:.2}"),
-        ..99.95 => format!("{microseconds:.1}"),
-        _ => thousands(microseconds),
+/// A number of units, to three digits or more from 1 on: `0.059`, `7.52`, `18.3`, `1,234`.
+pub fn figures(number: f64) -> String {
+    match number.abs() {
+        0.0 => "0.00".to_owned(),
+        ..0.0995 => format!("{number:.3}"),
+        ..9.995 => format!("{number:.2}"),
+        ..99.95 => format!("{number:.1}"),
+        _ => thousands(number),
     }
+}
+
+/// Microseconds, without their unit.
+pub fn micros(microseconds: f64) -> String {
+    figures(microseconds)
 }
 
 /// A share, from 0 to 1, in per cent. One that is more than nothing does not look like it.
@@ -71,9 +78,9 @@ pub fn nanos_as_micros(nanoseconds: Option<u64>) -> String {
     optional(nanoseconds.map(|time| time as f64 / 1e3))
 }
 
-/// Microseconds, `-` where there is no number to show.
-pub fn optional(microseconds: Option<f64>) -> String {
-    microseconds.map_or_else(|| "-".to_owned(), micros)
+/// A number of units, `-` where there is none to show.
+pub fn optional(number: Option<f64>) -> String {
+    number.map_or_else(|| "-".to_owned(), figures)
 }
 
 /// The time of day in UTC of a moment, given in nanoseconds since 1970: `14:05:10`.
@@ -99,18 +106,36 @@ pub fn bytes(bytes: u64) -> String {
     format!("{}{name}", bytes / unit)
 }
 
-/// Text of somebody else's, on one line of a terminal: control characters, with which it could hide
-/// what is around it, are replaced.
-pub fn on_one_line(text: &str) -> String {
-    text.replace(char::is_control, "\u{fffd}")
+/// Stands for a character that is not shown.
+const REPLACED: &str = "\u{fffd}";
+
+/// Returns true for a character with which text of somebody else's could hide what is around it, or pass for
+/// more than one line: control characters, line separators, and those that are invisible or change the
+/// direction of what follows.
+pub fn is_unsafe(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+        )
 }
 
-/// Text of somebody else's on a terminal, of one line or more: control characters but newlines are
-/// replaced.
+/// Text of somebody else's, on one line of a terminal: what [`is_unsafe`] is replaced.
+pub fn on_one_line(text: &str) -> String {
+    text.replace(is_unsafe, REPLACED)
+}
+
+/// Text of somebody else's on a terminal, of one line or more: what [`is_unsafe`] is replaced, but for
+/// newlines.
 pub fn on_lines(text: &str) -> String {
     text.replace(
-        |character: char| character.is_control() && character != '\n',
-        "\u{fffd}",
+        |character| is_unsafe(character) && character != '\n',
+        REPLACED,
     )
 }
 
@@ -168,5 +193,7 @@ mod tests {
             on_lines(text),
             "a\u{fffd}[2J\u{fffd}1m\u{fffd}b\u{fffd}\nc\u{fffd}\u{e4}"
         );
+        // A line separator, and text that would run from right to left.
+        assert_eq!(on_lines("a\u{2028}b\u{202e}c"), "a\u{fffd}b\u{fffd}c");
     }
 }

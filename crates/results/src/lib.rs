@@ -22,6 +22,7 @@ pub mod merge;
 pub mod messages;
 pub mod metric;
 pub mod run;
+pub mod time_unit;
 pub mod times;
 pub mod transfer;
 pub mod warning;

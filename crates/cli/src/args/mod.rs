@@ -13,6 +13,7 @@ pub mod secure;
 pub mod service;
 pub mod share;
 pub mod shared;
+pub mod target;
 pub mod time;
 pub mod trials;
 pub mod until;

@@ -148,12 +148,12 @@ pub struct OutputArgs {
     /// /metrics/job/netping
     #[arg(long, value_name = "URL", value_parser = gateway)]
     prometheus_push: Option<String>,
-    /// Between trials or rounds, and at the end, measure servers with a planted difference of 2 % and a planted
-    /// stall, and say what was seen of them: 0.7 s for each of ten trials or more, and 1 s
+    /// Also measure servers of netping's own with a planted difference of 2 % and a planted stall, and say whether
+    /// these were seen: takes 0.7 s for each trial, of which there are ten or more, and 1 s
     #[arg(long)]
     prove: bool,
-    /// Exit with 4 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k', or between trials of a
-    /// target and of the first: 'p50>+10%'; with 5 if the results are NOT VALID; may be repeated
+    /// Exit with 4 if this holds for a step: 'p99>2ms', 'errors>0.1%', 'rate<100k'; or for the difference of a
+    /// target's trials from the first target's: 'p50>+10%'. Exit with 5 if the results are NOT VALID. May be repeated
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<FailIf>,
 }

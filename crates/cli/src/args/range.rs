@@ -78,9 +78,14 @@ fn values(text: &str, read: Read) -> Result<Vec<u64>, String> {
 /// Adds the values from `first` to the last one in `rest`: `LAST`, `LASTxFACTOR` or `LAST+STEP`.
 /// The last value is always among them.
 fn span(first: u64, rest: &str, read: Read, values: &mut Vec<u64>) -> Result<(), String> {
-    let (last, factor, step) = if let Some((last, factor)) = rest.split_once('x') {
+    // A slip such as 1..x or 1..10+ is told by its text.
+    let parts = |sign| {
+        let parts: Option<(&str, &str)> = rest.split_once(sign);
+        parts.filter(|(last, by)| !last.is_empty() && !by.is_empty())
+    };
+    let (last, factor, step) = if let Some((last, factor)) = parts('x') {
         (read(last)?, number(factor)?, 0)
-    } else if let Some((last, step)) = rest.split_once('+') {
+    } else if let Some((last, step)) = parts('+') {
         (read(last)?, 1, read(step)?)
     } else {
         (read(rest)?, 2, 0)

@@ -26,6 +26,7 @@ use super::{
     output::CounterArgs,
     secure::CredentialArgs,
     service::{ServiceArgs, ServiceRequests, is_call},
+    target::{self, NamedTarget, urls},
     time::positive,
 };
 use crate::error::{require, usage};
@@ -111,6 +112,16 @@ impl RequestArgs {
         let service = self.service.read()?;
         let plan = |target| self.plan(target, &service);
         targets.into_iter().map(plan).collect()
+    }
+
+    /// Returns a plan of such requests to each target, as [`RequestArgs::plans`] does, with its name.
+    pub fn named_plans(&self, targets: &[NamedTarget]) -> anyhow::Result<Vec<Plan>> {
+        target::check_names(targets)?;
+        let urls = urls(targets);
+        self.check(&urls)?;
+        let mut plans = self.plans(&urls)?;
+        target::name(&mut plans, targets);
+        Ok(plans)
     }
 
     fn plan(&self, target: &Target, service: &ServiceRequests<'_>) -> anyhow::Result<Plan> {

@@ -10,8 +10,8 @@ pub fn warmup(text: &str) -> Result<Warmup, String> {
     if text == "auto" {
         return Ok(Warmup::Auto);
     }
-    let wrong = |error| format!("{error}; a warm-up is a time such as 500ms or 2s, or 'auto'");
-    parse_duration(text).map(Warmup::Time).map_err(wrong)
+    let time = parse_duration(text).map(Warmup::Time);
+    time.map_err(|_| "a warm-up is a time with its unit, such as 500ms or 2s, or 'auto'".to_owned())
 }
 
 /// Reads a time above zero.
@@ -19,6 +19,6 @@ pub fn positive(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(Duration::ZERO) => Err("0 is too short".to_owned()),
         Ok(duration) => Ok(duration),
-        Err(error) => Err(format!("{error}; a time looks like 500ms, 2s or 1m")),
+        Err(_) => Err("a time has a unit, such as 500ms, 2s or 1m".to_owned()),
     }
 }

@@ -4,13 +4,20 @@ use std::time::Duration;
 
 use clap::Args;
 use netping_client::{clock_offset, plan::Destination, probe::metrics::ServerSource};
-use netping_protocol::target::Target;
 use netping_report::table::{Column, Table, wrap};
-use netping_results::run::{ClockOffset, HostClock};
+use netping_results::{
+    run::{ClockOffset, HostClock},
+    time_unit::{TimeUnit, time},
+};
 
 use super::text::print;
 use crate::{
-    args::{in_step::tells_time, secure::CredentialArgs, time::positive},
+    args::{
+        in_step::tells_time,
+        secure::CredentialArgs,
+        target::{NamedTarget, check_names, urls},
+        time::positive,
+    },
     error::{Verdict, tell},
     run::clock_demand::{ClockDemand, check_offset},
 };
@@ -24,7 +31,7 @@ use crate::{
 pub struct ClockArgs {
     /// Servers of netping, such as tcp://HOST:8004 or quic://HOST:8006
     #[arg(required = true, value_name = "URL")]
-    targets: Vec<Target>,
+    targets: Vec<NamedTarget>,
     /// Exit with 4 if this host's clock may be further off than this from that of a server
     #[arg(long, value_name = "TIME", value_parser = positive)]
     max_clock_error: Option<Duration>,
@@ -32,25 +39,23 @@ pub struct ClockArgs {
     secure: CredentialArgs,
 }
 
-const COLUMNS: [Column; 4] = [
-    Column::text("server"),
-    Column::number("offset us"),
-    Column::number("+-us"),
-    Column::number("round trip us"),
-];
-
 pub fn run(args: &ClockArgs) -> anyhow::Result<Verdict> {
-    args.secure.check(&args.targets)?;
-    args.targets.iter().try_for_each(tells_time)?;
+    check_names(&args.targets)?;
+    let targets = urls(&args.targets);
+    args.secure.check(&targets)?;
+    targets.iter().try_for_each(tells_time)?;
     let clock = ClockDemand::default().check()?;
     let mut offsets = Vec::new();
-    for target in &args.targets {
+    for (target, named) in targets.iter().zip(&args.targets) {
         let secured = args.secure.connector(target)?;
         let server = Destination::new(target.clone(), ServerSource::Nowhere, secured);
-        offsets.push(clock_offset::measure(&server)?);
+        let mut offset = clock_offset::measure(&server)?;
+        if let Some(name) = &named.name {
+            offset.server.clone_from(name);
+        }
+        offsets.push(offset);
     }
-    let rows: Vec<_> = offsets.iter().map(row).collect();
-    let (state, table) = (quality(&clock), Table::whole(&COLUMNS, &rows));
+    let (state, table) = (quality(&clock), table(&offsets));
     let text =
         format!("this host's clock: {state}\n{table}\noffset: the server's clock less this host's");
     print(wrap(&text, usize::MAX) + "\n")?;
@@ -65,24 +70,34 @@ pub fn run(args: &ClockArgs) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
-fn row(offset: &ClockOffset) -> Vec<String> {
-    let micros = |nanos: f64| format!("{:.1}", nanos / 1e3);
-    vec![
-        offset.server.clone(),
-        micros(offset.offset_ns as f64),
-        micros(offset.uncertainty_ns() as f64),
-        micros(offset.round_trip_ns as f64),
-    ]
+fn table(offsets: &[ClockOffset]) -> String {
+    let numbers: [(&str, fn(&ClockOffset) -> f64); 3] = [
+        ("offset", |own| own.offset_ns as f64),
+        ("+-", |own| own.uncertainty_ns() as f64),
+        ("round trip", |own| own.round_trip_ns as f64),
+    ];
+    let numbers = numbers.map(|(title, of)| (title, of, TimeUnit::of(offsets.iter().map(of))));
+    let titles = numbers.map(|(title, _, unit)| {
+        let gap = if title == "+-" { "" } else { " " };
+        Column::number("").titled(format!("{title}{gap}{}", unit.name()))
+    });
+    let columns: Vec<Column> = [Column::text("server")].into_iter().chain(titles).collect();
+    let row = |own: &ClockOffset| {
+        let cells = numbers.iter().map(|(_, of, unit)| unit.show(of(own)));
+        [own.server.clone()].into_iter().chain(cells).collect()
+    };
+    let rows: Vec<Vec<String>> = offsets.iter().map(row).collect();
+    Table::whole(&columns, &rows)
 }
 
 /// Describes how well a clock is kept.
 pub(super) fn quality(clock: &HostClock) -> String {
-    let micros = |seconds: Option<f64>| format!("{:.0} us", seconds.unwrap_or_default() * 1e6);
+    let error = |seconds: Option<f64>| time(seconds.unwrap_or_default() * 1e9);
     match clock.synchronized {
         Some(true) => format!(
             "synchronised, off by an estimated {} and at most {}",
-            micros(clock.estimated_error_seconds),
-            micros(clock.max_error_seconds)
+            error(clock.estimated_error_seconds),
+            error(clock.max_error_seconds)
         ),
         Some(false) => "not synchronised by an NTP client".to_owned(),
         None => "the system does not tell how well it is kept".to_owned(),

@@ -4,14 +4,16 @@ use std::num::NonZeroU64;
 
 use clap::Args;
 use netping_client::plan::{Extent, Plan, Warmup};
-use netping_protocol::{target::Target, units::number_in};
+use netping_protocol::units::number_in;
 use netping_report::text::Rows;
 use netping_results::run::Kind;
 use netping_system::cores;
 use url::Host;
 
 use crate::{
-    args::{output::OutputArgs, range::count, request::RequestArgs, time::warmup},
+    args::{
+        output::OutputArgs, range::count, request::RequestArgs, target::NamedTarget, time::warmup,
+    },
     commands::measure,
     error::Verdict,
 };
@@ -21,7 +23,7 @@ use crate::{
 pub struct ConnectArgs {
     /// Servers, such as tcp+tls://HOST:8004, quic://HOST:8006 or https://HOST/PATH
     #[arg(required = true, value_name = "URL")]
-    targets: Vec<Target>,
+    targets: Vec<NamedTarget>,
     /// Connections to open, one for each sample
     #[arg(short = 'n', long, alias = "requests", default_value = "10000", value_parser = count, value_name = "N")]
     samples: NonZeroU64,
@@ -40,9 +42,8 @@ pub struct ConnectArgs {
 impl ConnectArgs {
     /// Returns a plan for each target.
     pub fn plans(&self) -> anyhow::Result<Vec<Plan>> {
-        self.request.check(&self.targets)?;
         let callers = self.callers as usize;
-        let mut plans = self.request.plans(&self.targets)?;
+        let mut plans = self.request.named_plans(&self.targets)?;
         for plan in &mut plans {
             plan.target.resolve_each = matches!(plan.target.url.host, Host::Domain(_));
             plan.load.callers = callers;

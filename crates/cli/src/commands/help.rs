@@ -25,7 +25,8 @@ const WIDTH: usize = 80;
 
 /// The screen without a command.
 const TOP: &str = "\
-Measures what a small request costs over TCP, gRPC, QUIC and HTTP
+Measures what a small request costs: to your own HTTP and gRPC services, or to
+bare echo servers over TCP, gRPC and QUIC
 
 Usage: netping URL...             look at servers for ten seconds each
        netping COMMAND [OPTIONS]  'netping COMMAND -h' has the flags
@@ -35,19 +36,19 @@ Measure
   latency     round trips, one after another
   throughput  rate and times of many callers, or at a given rate
   connect     opening a connection, and the first call on it
-  bulk        bulk streams, one way
+  bulk        bulk data in one direction
   proxy       what proxies add to the direct path
 Compare
-  ab          two builds of a server, until it is known whether one is worse
+  ab          two builds of a server: is the new one worse?
   compare     result files
 Prepare
-  check       look at this host and at servers before an expensive run
-  clock       offset of this host's clock from those of servers
+  check       look for problems on this host and servers before a long run
+  clock       how far this host's clock is from those of servers
   grpc        methods of a gRPC server
   serve       netping's own servers; 'certs' makes certificates for them
   run         commands from a file
 Show
-  report      result files as tables and pages; 'merge' adds up those of clients";
+  report      result files as tables and pages; 'merge' adds up several clients'";
 
 const TARGETS: [&str; 2] = [
     "targets",
@@ -57,7 +58,7 @@ const CA: [&str; 2] = ["tls-ca", "authorities of servers' certificates (PEM)"];
 const JSON: [&str; 2] = ["json", "write the results as JSON; '-': to standard output"];
 const HTML: [&str; 2] = ["html", "write the results as a page with charts"];
 const FAIL_IF: [&str; 2] = ["fail-if", "exit with 4 if this holds, such as 'p99>2ms'"];
-const TRIALS: [&str; 2] = ["trials", "measure all so often, and compare the targets"];
+const TRIALS: [&str; 2] = ["trials", "repeat all N times, and compare the targets"];
 const DATA: [&str; 2] = ["data", "JSON of a gRPC message, or an HTTP body; @FILE"];
 const HEADER: [&str; 2] = ["header", "header of HTTP requests, metadata of gRPC calls"];
 const METHOD: [&str; 2] = ["method", "method of HTTP requests [GET; with --data POST]"];
@@ -67,9 +68,9 @@ const SCREENS: [Screen; 15] = [
     Screen {
         command: "ladder",
         lines: &[
-            ["quick", "three rounds, in about 15 s: too few for claims"],
+            ["quick", "three rounds in about 15 s: too few for claims"],
             ["full", "also mutual TLS, and messages of 581 bytes"],
-            ["budget", "measure rounds for this time [50s]"],
+            ["budget", "time to spend on rounds [50s]"],
             ["callers", "callers under load [64]"],
             ["no-pin", "do not choose the CPUs of client and servers"],
             JSON,
@@ -100,8 +101,8 @@ const SCREENS: [Screen; 15] = [
         lines: &[
             TARGETS,
             ["callers", "callers at once: 64, 1,8,64 or 1..4096 [64]"],
-            ["rate", "open loop: requests per second, replies or not"],
-            ["find", "the highest rate that keeps this, as 'p99<1ms'"],
+            ["rate", "open loop: requests per second, on schedule"],
+            ["find", "search the highest rate with 'p99<1ms' or the like"],
             ["duration", "measured time of each step [10s]"],
             TRIALS,
             DATA,
@@ -158,7 +159,7 @@ const SCREENS: [Screen; 15] = [
             ["rate", "open loop: 10k or 10k..25k+1k"],
             ["max", "also the highest rate, of 16, 64 and 256 callers"],
             ["duration", "measured time of each step [10s]"],
-            ["trials", "measure all so often [6]"],
+            ["trials", "repeat all N times [6]"],
             ["proxy-pid", "process of a proxy, for its CPU time"],
             JSON,
             HTML,
@@ -175,12 +176,12 @@ const SCREENS: [Screen; 15] = [
             ["base", "command that starts the base; {listen}: address"],
             ["new", "command that starts the new server"],
             ["url", "URL of servers that commands start"],
-            ["margin", "not worse: by less than this [5%]"],
-            ["budget", "time in which it has to be known [60s]"],
+            ["margin", "the new one may be worse by this [5%]"],
+            ["budget", "time in which to decide [60s]"],
             ["rate", "open loop: requests per second to each server"],
             DATA,
             HEADER,
-            ["markdown", "write the answer for a pull request"],
+            ["markdown", "write the answer as Markdown"],
             JSON,
         ],
         examples: "netping ab http://127.0.0.1:8080/ http://127.0.0.1:8081/\n\
@@ -191,7 +192,7 @@ const SCREENS: [Screen; 15] = [
         lines: &[
             ["base", "result file to compare with"],
             ["new", "result files, each compared with the base"],
-            ["fail-if", "exit with 4 on such a change, as 'p99>+5%'"],
+            ["fail-if", "exit with 4 on a change such as 'p99>+5%'"],
             ["html", "write the comparison as a page, too"],
         ],
         examples: "netping compare base.json new.json\n\
@@ -204,7 +205,7 @@ const SCREENS: [Screen; 15] = [
             ["connections", "connections that the run is to open [1024]"],
             [
                 "max-clock-error",
-                "most offset of this host's clock from a server's",
+                "largest offset of this host's clock from a server's",
             ],
             ["json", "write the findings as JSON"],
         ],
@@ -232,8 +233,11 @@ const SCREENS: [Screen; 15] = [
         lines: &[
             ["files", "result files, one of each client"],
             ["json", "write the sum as JSON"],
-            ["clients", "number of clients: fewer and more are refused"],
-            ["min-overlap", "least share of the windows in common [99%]"],
+            ["clients", "number of clients: any other is refused"],
+            [
+                "min-overlap",
+                "share of the windows that all must share [99%]",
+            ],
             ["allow", "accept clients with this warning, or 'all'"],
         ],
         examples: "netping merge client-1.json client-2.json --json sum.json",
@@ -282,20 +286,37 @@ const SCREENS: [Screen; 15] = [
 ];
 
 /// Flags of other load generators, and netping's for the same.
-const HABITS: [(&[&str], &str); 6] = [
+const HABITS: [(&[&str], &str); 11] = [
     (
         &["-r", "-R", "--rps", "-q", "-Q", "--qps"],
         "--rate N (throughput, ab, proxy): requests per second of an open loop",
     ),
     (&["-z"], "-d TIME: measured time of each step"),
-    (&["-t", "--threads"], "--workers N: threads of the client"),
+    (
+        &["-t"],
+        "--workers N for threads of the client, or --timeout TIME",
+    ),
+    (
+        &["--threads", "--cpus"],
+        "--workers N: threads of the client",
+    ),
+    (&["-w"], "--warmup TIME"),
+    (
+        &["-P", "--parallel"],
+        "--streams N (bulk): parallel streams",
+    ),
+    (&["-T"], "-H 'content-type: TYPE'"),
+    (
+        &["--call"],
+        "the path of the URL: grpc://HOST:PORT/package.Service/Method",
+    ),
     (
         &["-k", "--insecure"],
         "--tls-insecure: accept any certificate",
     ),
     (&["-m"], "-X METHOD: method of HTTP requests"),
     (
-        &["-D", "--body", "--data-file"],
+        &["-D", "-p", "--body", "--data-file"],
         "--data TEXT or --data @FILE",
     ),
 ];
@@ -317,7 +338,9 @@ pub(super) fn with_hints(mut error: Error) -> Error {
     // It would explain how to pass a misspelled flag as a target.
     error.remove(ContextKind::Suggested);
     // A command line may begin with a target, so a misspelled command is read as one.
+    let is_flag = matches!(error.get(ContextKind::InvalidArg), Some(ContextValue::String(name)) if name.starts_with('-'));
     if error.kind() == ErrorKind::ValueValidation
+        && !is_flag
         && let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidValue)
         && let Some(tip) = similar_command(word)
     {
@@ -336,8 +359,9 @@ pub(super) fn with_hints(mut error: Error) -> Error {
 
 /// Says which flag does what a flag of other tools does.
 fn habit(flag: &str) -> Option<String> {
+    let flag = flag.split('=').next()?;
     let own = HABITS.iter().find(|(flags, _)| flags.contains(&flag));
-    own.map(|(_, own)| format!("what '{flag}' is elsewhere is here {own}"))
+    own.map(|(_, own)| format!("netping's flag for '{flag}' of other tools is {own}"))
 }
 
 /// Says which commands have a flag, if any does.
@@ -504,9 +528,19 @@ mod tests {
         let elsewhere = said(&["netping", "tcp://localhost", "--rate=1k"]);
         let tip = "'--rate' is a flag of netping throughput, proxy, ab";
         assert!(elsewhere.contains(tip), "{elsewhere}");
-        let habit = said(&["netping", "throughput", "tcp://localhost", "-q", "1k"]);
-        let tip = "what '-q' is elsewhere is here --rate N";
-        assert!(habit.contains(tip), "{habit}");
+        let value = said(&[
+            "netping",
+            "throughput",
+            "tcp://localhost",
+            "--find",
+            "latency<5ms",
+        ]);
+        assert!(!value.contains("tip"), "{value}");
+        for flag in ["-q", "--qps=1k"] {
+            let habit = said(&["netping", "throughput", "tcp://localhost", flag]);
+            let tip = "of other tools is --rate N (throughput, ab, proxy): ";
+            assert!(habit.contains(tip), "{habit}");
+        }
     }
 
     #[test]

@@ -25,15 +25,16 @@ mod validity;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use netping_results::run::Kind;
+use netping_results::{run::Kind, time_unit::TimeUnit};
 
 use crate::{
-    args::output::Options,
+    args::{choice::one_of, output::Options},
     error::{Verdict, exit_code, usage},
     run::Runner,
 };
 
-/// Measures what a small request costs over TCP, gRPC and QUIC
+/// Measures what a small request costs: to your own HTTP and gRPC services, or to bare echo servers over TCP, gRPC and
+/// QUIC
 #[derive(Debug, Parser)]
 #[command(
     name = "netping",
@@ -53,10 +54,25 @@ use crate::{
 pub struct Cli {
     #[command(subcommand)]
     pub command: Option<Command>,
+    /// Unit of times in text: that which fits them, or a fixed one. Files of results keep their own
+    #[arg(long, global = true, hide_short_help = true, value_name = "UNIT", default_value = "auto", value_parser = one_of(&UNITS))]
+    pub units: Units,
     /// Flags of a command line without one.
     #[command(flatten)]
     pub quick: quick::QuickArgs,
 }
+
+/// The unit of times in text; `None`: that which fits.
+#[derive(Debug, Clone, Copy)]
+pub struct Units(Option<TimeUnit>);
+
+static UNITS: [(&str, Units); 5] = [
+    ("auto", Units(None)),
+    ("ns", Units(Some(TimeUnit::Nanos))),
+    ("us", Units(Some(TimeUnit::Micros))),
+    ("ms", Units(Some(TimeUnit::Millis))),
+    ("s", Units(Some(TimeUnit::Seconds))),
+];
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -65,23 +81,23 @@ pub enum Command {
     Ladder(ladder::args::LadderArgs),
     /// Measure sequential round trips on one connection
     Latency(latency::LatencyArgs),
-    /// Measure the rate and the times of requests from many callers at once
+    /// Measure rate and response times of many callers at once, or at a given rate
     Throughput(throughput::args::ThroughputArgs),
     /// Measure opening a connection and the first call on it, part by part
     Connect(connect::ConnectArgs),
-    /// Measure the throughput of bulk data on a few streams
+    /// Measure the throughput of bulk data in one direction
     Bulk(bulk::args::BulkArgs),
     /// Measure what proxies add to the direct path, and the maximum throughput through them
     Proxy(proxy::args::ProxyComparisonArgs),
-    /// Measure two servers by turns until it is known whether the new one is worse
+    /// Measure two servers in turn until it is clear whether the new one is worse
     Ab(ab::args::AbArgs),
     /// Compare result files with a base
     Compare(compare::CompareArgs),
-    /// Look at this host and at servers before an expensive run, and say what to do
+    /// Look for problems on this host and servers before a long run, and say how to fix them
     Check(check::CheckArgs),
     /// Measure the offset of this host's clock from those of servers
     Clock(clock::ClockArgs),
-    /// Add up the result files of several clients that loaded one server at the same time
+    /// Add up the results of several clients that loaded one server at the same time
     Merge(merge::MergeArgs),
     /// Show result files as tables, or write them as a page with charts, or in other formats
     Report(report::ReportArgs),
@@ -109,6 +125,10 @@ pub fn run(cli: Cli) -> ExitCode {
 
 /// Runs a command, or takes a quick look.
 fn command(cli: Cli) -> anyhow::Result<Verdict> {
+    // A step of a scenario has its own, or that of the file.
+    if let Some(unit) = cli.units.0 {
+        unit.choose();
+    }
     let Some(command) = cli.command else {
         return quick::run(&cli.quick);
     };

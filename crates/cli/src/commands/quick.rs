@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use clap::Args;
 use netping_client::plan::{Extent, Plan, Warmup};
-use netping_protocol::target::Target;
 use netping_report::text::Rows;
 use netping_results::run::Kind;
 
 use crate::{
-    args::{load::with_callers, output::OutputArgs, request::RequestArgs, time::positive},
+    args::{
+        load::with_callers, output::OutputArgs, request::RequestArgs, target::NamedTarget,
+        time::positive,
+    },
     commands::measure,
     error::Verdict,
 };
@@ -19,7 +21,7 @@ use crate::{
 pub struct QuickArgs {
     /// Servers for a quick look, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
     #[arg(value_name = "URL", value_parser = target, required = true)]
-    targets: Vec<Target>,
+    targets: Vec<NamedTarget>,
     /// Time for each server
     #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME")]
     duration: Duration,
@@ -35,8 +37,7 @@ const STEPS: [(u64, f64, f64); 2] = [(1, 0.05, 0.3), (64, 0.1, 0.55)];
 impl QuickArgs {
     /// Returns the steps of each target.
     pub fn plans(&self) -> anyhow::Result<Vec<Vec<Plan>>> {
-        self.request.check(&self.targets)?;
-        let bases = self.request.plans(&self.targets)?;
+        let bases = self.request.named_plans(&self.targets)?;
         let steps = |base: &Plan| {
             let step = |(callers, warmup, window)| {
                 let mut plan = with_callers(base.clone(), callers, None, None);
@@ -51,15 +52,11 @@ impl QuickArgs {
 }
 
 /// Reads a target, which may be a misspelt command.
-fn target(text: &str) -> Result<Target, String> {
-    if text.contains("://") {
-        return text.parse().map_err(|error| format!("{error}"));
+fn target(text: &str) -> Result<NamedTarget, String> {
+    if text.contains(['/', ':', '.']) {
+        return text.parse();
     }
-    let is_host = text.contains([':', '.']) && !text.contains('/');
-    let host = if is_host { text } else { "HOST:8004" };
-    Err(format!(
-        "neither a command, which --help lists, nor a URL such as tcp://{host}"
-    ))
+    Err("neither a command, which --help lists, nor a URL such as http://HOST/".to_owned())
 }
 
 pub fn run(args: &QuickArgs) -> anyhow::Result<Verdict> {

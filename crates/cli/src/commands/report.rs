@@ -63,9 +63,9 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
         written.push(text::published(&tables, &runs));
     }
     if written.is_empty() {
-        for run in runs {
-            let verdict = validity::describe(&run);
-            let tables = text::tables_of_file(run);
+        for run in &runs {
+            let verdict = validity::describe(run);
+            let tables = text::tables(run);
             written.push(wrap(&format!("{tables}\n{verdict}"), usize::MAX));
         }
     }

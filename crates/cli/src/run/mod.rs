@@ -33,7 +33,7 @@ use netping_client::{
 use netping_measure::status::Status;
 use netping_report::text;
 use netping_results::{
-    format::on_lines,
+    format::{on_lines, on_one_line},
     run::{Kind, PLACEMENT, Pairing, Place, Run, Step},
     warning::{ForeignLoad, Warning},
 };
@@ -219,7 +219,8 @@ impl Runner {
         progress.end();
         if let Some(kept) = &plan.target.kept {
             for reply in kept.take() {
-                let text = on_lines(&plan.target.prepared.show(&reply));
+                // Only what begins a line is netping's own.
+                let text = on_lines(&plan.target.prepared.show(&reply)).replace('\n', "\n  | ");
                 self.console
                     .say(&format!("reply of {}: {text}", plan.target.url));
             }
@@ -450,7 +451,7 @@ impl Runner {
         }
         if let Some(security) = &step.security {
             let mut others = self.steps().iter().rev();
-            let before = others.find(|other| other.target == step.target);
+            let before = others.find(|other| other.name() == step.name());
             let before = before.and_then(|step| step.security.as_ref());
             console.security(security, before);
         }
@@ -464,7 +465,7 @@ impl Runner {
             console.remark(&format!("  warm-up: {seconds:.1} s {steady}"));
         }
         if let Some(note) = &measurement.server_note {
-            console.remark(&format!("  server CPU time unknown: {note}"));
+            console.remark(&format!("  server CPU time unknown: {}", on_one_line(note)));
         }
     }
 

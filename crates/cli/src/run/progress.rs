@@ -16,7 +16,7 @@ use netping_client::{
 };
 use netping_measure::recorder::Interval;
 use netping_report::table::{is_unicode, terminal_width};
-use netping_results::format::{nanos_as_micros, thousands};
+use netping_results::{format::thousands, time_unit};
 
 use crate::run::{
     live::Live,
@@ -153,10 +153,9 @@ impl Progress {
             place = format!("round {round}  ");
         }
         let name = match plans.len() {
-            1 => plan.target.label.clone(),
-            targets => Some(format!("{targets} targets together")),
+            1 => plan.target.name(),
+            targets => format!("{targets} targets together"),
         };
-        let name = name.unwrap_or_else(|| plan.target.url.to_string());
         let load = match plan.load.arrival.rate() {
             Some(rate) => format!("{} req/s planned", thousands(rate)),
             None => format!("-c {}", plan.load.callers),
@@ -219,7 +218,7 @@ impl Progress {
         }
         for (name, q) in [("p50", 0.5), ("p99", 0.99)] {
             let time = step.times.quantile(q);
-            parts.extend(time.map(|time| format!("{name} {} us", nanos_as_micros(Some(time)))));
+            parts.extend(time.map(|time| format!("{name} {}", time_unit::time(time as f64))));
         }
         if step.failed() > 0 {
             parts.push(format!("{} failed", thousands(step.failed() as f64)));

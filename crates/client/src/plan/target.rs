@@ -146,6 +146,11 @@ impl Destination {
         }
     }
 
+    /// Returns its label, or its URL where it has none.
+    pub fn name(&self) -> String {
+        self.label.clone().unwrap_or_else(|| self.url.to_string())
+    }
+
     /// Returns true if the counters of both targets' servers are the same: of one server, whose addresses may differ.
     pub fn is_same_server(&self, other: &Self) -> bool {
         let is_known = self.server != ServerSource::Nowhere;

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Write};
 
+use netping_results::format::on_one_line;
 use prost_reflect::{
     Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
     SerializeOptions,
@@ -18,6 +19,16 @@ pub fn list(schema: &Schema, destination: &Destination) -> Result<String, Schema
     let methods = named(schema, destination)?;
     let lines = methods.iter().map(|method| signature(method) + "\n");
     Ok(lines.collect())
+}
+
+/// Returns the paths of all methods that a server tells by reflection, but for those about the server itself.
+///
+/// # Errors
+/// [`SchemaError`].
+pub fn paths(destination: &Destination) -> Result<Vec<String>, SchemaError> {
+    let methods = named(&Schema::Server, destination)?;
+    let paths = methods.iter().map(path);
+    Ok(paths.filter(|path| !path.starts_with("grpc.")).collect())
 }
 
 /// Returns the methods whose path begins with the one in the destination's URL, with all their
@@ -71,7 +82,8 @@ fn example(message: &MessageDescriptor) -> String {
     let options = SerializeOptions::new().skip_default_fields(false);
     let empty = DynamicMessage::new(message.clone());
     match empty.serialize_with_options(&mut serializer, &options) {
-        Ok(()) => String::from_utf8_lossy(&bytes).into_owned(),
+        // It stands in single quotes of a shell.
+        Ok(()) => on_one_line(&String::from_utf8_lossy(&bytes)).replace('\'', "\\u0027"),
         Err(_) => "{}".to_owned(),
     }
 }

@@ -12,7 +12,7 @@ mod schema;
 
 pub use self::{
     data::{Data, DataError},
-    describe::{describe, list},
+    describe::{describe, list, paths},
     expect::{Check, expected_body},
     method::{Method, prepared},
     schema::Schema,

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use http::Request;
 use netping_measure::error_kind::ErrorKind;
+use netping_results::format::on_one_line;
 use prost::Message;
 use prost_reflect::prost_types::FileDescriptorProto;
 use tokio::{runtime, task::LocalSet, time};
@@ -17,6 +18,7 @@ use tonic_reflection::pb::v1::{
 
 use crate::{
     error::{CANNOT_CONNECT, SchemaError, StartError, UNIMPLEMENTED},
+    explain::explained,
     plan::Destination,
     transport::{
         Failure, Milestones, ServerEndpoint, connect,
@@ -70,7 +72,7 @@ async fn learn(
             return Err(SchemaError::Name {
                 target: endpoint.destination.url.clone(),
                 reason: format!("the server has no '{name}'"),
-                known: services.join(", "),
+                known: on_one_line(&services.join(", ")),
             });
         }
     }
@@ -91,7 +93,7 @@ impl ServerSchema {
     async fn connect(endpoint: &ServerEndpoint) -> Result<(Self, Vec<String>), SchemaError> {
         let target = &endpoint.destination.url;
         let unreachable =
-            |failure: Failure| StartError::Server(target.clone(), failure.at(CANNOT_CONNECT));
+            |failure: Failure| explained(&endpoint.destination, failure.at(CANNOT_CONNECT));
         let mut milestones = Milestones::untimed();
         let stream = connect::open(endpoint, None, &mut milestones).await;
         let send = http2::handshake(stream.map_err(unreachable)?, &mut milestones).await;

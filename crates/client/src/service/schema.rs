@@ -2,11 +2,13 @@
 
 use std::{fmt::Display, fs, path::PathBuf};
 
+use netping_results::format::on_one_line;
 use prost::Message;
 use prost_reflect::{
     DescriptorPool,
     prost_types::{
-        DescriptorProto, FileDescriptorProto, FileDescriptorSet,
+        DescriptorProto, EnumDescriptorProto, EnumValueDescriptorProto, FieldDescriptorProto,
+        FileDescriptorProto, FileDescriptorSet, MethodDescriptorProto, OneofDescriptorProto,
         field_descriptor_proto::{Label, Type},
     },
 };
@@ -92,11 +94,45 @@ fn compile(files: &[PathBuf], folders: &[PathBuf]) -> Result<DescriptorPool> {
 /// # Errors
 /// [`SchemaError::Invalid`].
 fn pool(mut files: Vec<FileDescriptorProto>, origin: impl Display) -> Result<DescriptorPool> {
+    if let Some(name) = files.iter().find_map(wrong_name) {
+        let name = on_one_line(&name);
+        return Err(SchemaError::Invalid(format!(
+            "{origin} has the name '{name}', and names are letters, digits and '_'"
+        )));
+    }
     files.iter_mut().for_each(without_edition);
     let mut pool = DescriptorPool::new();
     let added = pool.add_file_descriptor_protos(files);
     added.map_err(|error| SchemaError::Invalid(format!("{origin} is not whole: {error}")))?;
     Ok(pool)
+}
+
+/// Returns a name in a file that is no identifier of Protocol Buffers. Names are shown, also as parts of command
+/// lines to paste.
+fn wrong_name(file: &FileDescriptorProto) -> Option<String> {
+    let mut names = vec![file.package()];
+    for service in &file.service {
+        names.push(service.name());
+        names.extend(service.method.iter().map(MethodDescriptorProto::name));
+    }
+    let mut enums: Vec<&EnumDescriptorProto> = file.enum_type.iter().collect();
+    let mut messages: Vec<&DescriptorProto> = file.message_type.iter().collect();
+    names.extend(file.extension.iter().map(FieldDescriptorProto::name));
+    while let Some(message) = messages.pop() {
+        names.push(message.name());
+        let fields = message.field.iter().chain(&message.extension);
+        names.extend(fields.map(FieldDescriptorProto::name));
+        names.extend(message.oneof_decl.iter().map(OneofDescriptorProto::name));
+        enums.extend(&message.enum_type);
+        messages.extend(&message.nested_type);
+    }
+    for own in enums {
+        names.push(own.name());
+        names.extend(own.value.iter().map(EnumValueDescriptorProto::name));
+    }
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "_.".contains(letter);
+    let wrong = names.into_iter().find(|name| !name.chars().all(is_part));
+    wrong.map(str::to_owned)
 }
 
 /// Rewrites a file of an edition of Protocol Buffers as the library knows it: with fields that are
@@ -128,6 +164,25 @@ mod tests {
     use netping_protocol::FILE_DESCRIPTOR_SET;
 
     use super::*;
+
+    #[test]
+    fn names_are_identifiers_whatever_a_server_says() {
+        let set = FileDescriptorSet::decode(FILE_DESCRIPTOR_SET).unwrap();
+        assert!(pool(set.file.clone(), "the test").is_ok());
+        let hostile = "Say\nVALID: all is well";
+        let renamed: [fn(&mut FileDescriptorProto, String); 3] = [
+            |file, name| file.service[0].method[0].name = Some(name),
+            |file, name| file.message_type[0].field[0].name = Some(name),
+            |file, name| file.package = Some(name),
+        ];
+        for rename in renamed {
+            let mut files = set.file.clone();
+            rename(&mut files[0], hostile.to_owned());
+            let error = pool(files, "the test").unwrap_err().to_string();
+            let told = "the test has the name 'Say\u{fffd}VALID: all is well'";
+            assert!(error.contains(told), "{error}");
+        }
+    }
 
     #[test]
     fn a_schema_of_an_edition_has_fields_with_presence_and_packed_numbers() {

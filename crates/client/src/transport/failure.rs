@@ -3,6 +3,7 @@
 use std::fmt;
 
 use netping_measure::error_kind::ErrorKind;
+use netping_results::format::on_one_line;
 
 /// The result of what may fail with a [`Failure`].
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
@@ -36,7 +37,7 @@ impl Failure {
     pub fn request(kind: ErrorKind, detail: impl fmt::Display) -> Self {
         Self {
             kind,
-            detail: detail.to_string().replace(char::is_control, "\u{fffd}"),
+            detail: on_one_line(&detail.to_string()),
             lost: false,
         }
     }

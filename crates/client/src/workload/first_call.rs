@@ -7,9 +7,11 @@ use netping_measure::error_kind::ErrorKind;
 use crate::{
     engine::{self, Observer},
     error::{FIRST_CALL_FAILED, FIRST_FRAME_FAILED, StartError, UNIMPLEMENTED},
+    explain::explained,
     interrupt::Interrupt,
-    plan::{Extent, Plan, Warmup},
+    plan::{Destination, Extent, Plan, Warmup},
     probe::metrics::ServerSource,
+    service,
     transport::{Failure, Kind},
 };
 
@@ -29,6 +31,25 @@ pub fn first_call(
     if !plan.target.first_call {
         return Ok(());
     }
+    call(plan, interrupt, observer).map_err(|error| match error {
+        StartError::Server(_, failure) => without_answer(&plan.target, failure),
+        other => other,
+    })
+}
+
+/// Returns the error of a server that has not answered a first request as it should.
+pub(super) fn without_answer(server: &Destination, failure: Failure) -> StartError {
+    let has_named = !server.url.path.is_empty();
+    if failure.kind == ErrorKind::Grpc(UNIMPLEMENTED) && !has_named {
+        return StartError::NoOwnMethod {
+            target: server.url.clone(),
+            methods: service::paths(server).ok(),
+        };
+    }
+    explained(server, failure)
+}
+
+fn call(plan: &Plan, interrupt: &Interrupt, observer: &dyn Observer) -> Result<(), StartError> {
     let one = engine::run(&one_request(plan), interrupt, observer)?;
     if interrupt.is_set() {
         return Err(StartError::Interrupted);

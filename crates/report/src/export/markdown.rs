@@ -4,10 +4,10 @@
 use netping_results::{
     bulk::BulkSettings,
     comparison::{Compared, Comparison},
-    estimate::estimate,
-    format::{micros, thousands},
+    format::{is_unsafe, on_lines, thousands},
     metric::{self, Metric, Unit},
     run::{Kind, Measurement, Run, StepSettings},
+    time_unit::TimeUnit,
     warning::Warnings,
 };
 
@@ -15,8 +15,8 @@ use super::Rendered;
 use crate::{
     ab,
     finding::{
-        added, change, change_interval, has_failures, or_dash, shown, sides, value,
-        value_with_interval,
+        MetricColumn, added, change, change_interval, has_failures, or_dash, reading_of, shown,
+        sides, unit_of_added, value,
     },
     in_shell,
     table::Column,
@@ -71,7 +71,7 @@ fn decision(run: &Run) -> String {
     lines.extend(ab::failures(run).as_deref().map(escape));
     lines.push(escape(&ab::legend(run, &decided)));
     // What differs between the two are the commands that start them, or their URLs.
-    lines.push(in_code(&in_shell(&run.command_line)));
+    lines.push(in_code(&on_lines(&in_shell(&run.command_line))));
     lines.join("\n\n") + "\n"
 }
 
@@ -116,7 +116,7 @@ fn escape(text: &str) -> String {
             '|' | '\\' | '`' | '*' | '_' | '<' | '>' | '[' | ']' => {
                 escaped.extend(['\\', character]);
             }
-            character if character.is_control() => escaped.push(' '),
+            character if is_unsafe(character) => escaped.push(' '),
             character => escaped.push(character),
         }
     }
@@ -188,16 +188,19 @@ fn failed(all: &[Measurement<'_>]) -> Cells {
 
 /// The estimates of a metric, with their intervals where a claim may be made of it.
 fn estimates(metric: &'static Metric, all: &[Measurement<'_>]) -> Cells {
-    let mut column = Column::number(metric.title);
+    let of = MetricColumn::of(metric, all);
+    let mut column = of.column();
     if metric.unit == Unit::CpuMicros {
-        column.title = format!("{} us/req", metric.label).into();
+        let unit = of.times().map_or("", TimeUnit::name);
+        column.title = format!("{} {unit}/req", metric.label).into();
     }
-    let shown = if metric.is_claimed() {
-        value_with_interval
-    } else {
-        value
-    };
-    cells(column, all, |own| shown(metric, estimate(metric, own)))
+    cells(column, all, |own| {
+        if metric.is_claimed() {
+            of.cell_with_interval(own)
+        } else {
+            of.cell(own)
+        }
+    })
 }
 
 /// The table of what comparisons found.
@@ -209,8 +212,15 @@ fn differences(compared: &[Compared<'_>]) -> String {
     let pair = |title, of: fn(&Compared<'_>) -> String| {
         cells(Column::text(title), &all, |(pair, _)| of(pair))
     };
-    let by =
-        |title, of: fn(&Comparison) -> String| cells(Column::number(title), &all, |(_, by)| of(by));
+    let by = |title: &str, of: &dyn Fn(&Comparison) -> String| {
+        let column = Column::number("").titled(title.to_owned());
+        cells(column, &all, |(_, by)| of(by))
+    };
+    let reading = |by: &Comparison| reading_of(by.metric, [by.base, by.new]);
+    let times = all.iter().map(|(_, by)| *by);
+    let unit = unit_of_added(times.filter(|by| by.metric.unit == Unit::Nanos));
+    let [added_title, ends_title] =
+        ["added", "95% interval"].map(|title| format!("{title} {}", unit.name()));
     table(&[
         pair("target", |pair| {
             let [new, _] = sides(pair);
@@ -221,26 +231,28 @@ fn differences(compared: &[Compared<'_>]) -> String {
             base
         }),
         cells(Column::text("metric"), &all, |(_, by)| {
-            by.metric.title.to_owned()
+            by.metric.title_in(reading(by))
         }),
-        by("base", |by| value(by.metric, by.base)),
-        by("value", |by| value(by.metric, by.new)),
-        by("change", change),
-        by("95% interval", |by| {
+        by("base", &|by| value(reading(by), by.base)),
+        by("value", &|by| value(reading(by), by.new)),
+        by("change", &change),
+        by("95% interval", &|by| {
             or_dash(Some(change_interval(by)).filter(|ends| !ends.is_empty()))
         }),
-        by("added us", |by| or_dash(added_us(by).map(|(time, _)| time))),
-        by("95% interval us", |by| {
-            or_dash(added_us(by).and_then(|(_, ends)| ends))
+        by(&added_title, &|by| {
+            or_dash(added_time(by, unit).map(|(time, _)| time))
+        }),
+        by(&ends_title, &|by| {
+            or_dash(added_time(by, unit).and_then(|(_, ends)| ends))
         }),
         cells(Column::text("shown"), &all, |(_, by)| shown(by)),
     ])
 }
 
-/// Returns the time that a comparison adds and its interval, in microseconds; `None` for a metric
+/// Returns the time that a comparison adds and its interval, in this unit; `None` for a metric
 /// that is no time.
-fn added_us(by: &Comparison) -> Option<(String, Option<String>)> {
-    added(by, micros).filter(|_| by.metric.unit == Unit::Nanos)
+fn added_time(by: &Comparison, unit: TimeUnit) -> Option<(String, Option<String>)> {
+    added(by, |time| unit.show(time)).filter(|_| by.metric.unit == Unit::Nanos)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{change_cells, hold_together, interval, missing, pair_of, value_of},
+    finding::{MetricColumn, change_cells, hold_together, interval, missing, pair_of, value_of},
     table::{Column, Table},
 };
 
@@ -30,17 +30,20 @@ const SETTINGS: [Setting; 5] = [
     (Column::number("frame"), |_, of| or_default(of.frame_bytes)),
 ];
 
-const RESULTS: [Column; 9] = [
-    Column::number("GiB/s"),
-    Column::number("95% interval"),
-    Column::number("cli s/GiB").spare(3),
-    Column::number("srv s/GiB").spare(2),
-    Column::number("in kernel").spare(5),
-    Column::number("softirq s/GiB").spare(6),
-    Column::number("first byte us").spare(4),
-    Column::number("runs"),
-    Column::number("failed"),
-];
+/// Returns the columns of the results, with this one of the time to the first byte.
+fn result_columns(first_byte: &MetricColumn) -> [Column; 9] {
+    [
+        Column::number("GiB/s"),
+        Column::number("95% interval"),
+        Column::number("cli s/GiB").spare(3),
+        Column::number("srv s/GiB").spare(2),
+        Column::number("in kernel").spare(5),
+        Column::number("softirq s/GiB").spare(6),
+        first_byte.column().spare(4),
+        Column::number("runs"),
+        Column::number("failed"),
+    ]
+}
 
 const COMPARED: [Column; 3] = [
     Column::number("to first"),
@@ -70,13 +73,14 @@ pub(super) fn text(run: &Run) -> String {
     title.extend(settings.verify.then(|| "verified".to_owned()));
     let compared = run.compared();
     let mut columns: Vec<Column> = varied.iter().map(|(column, _)| column.clone()).collect();
-    columns.extend(RESULTS);
+    let first_byte = MetricColumn::of(&metric::BULK_FIRST_BYTE, &measurements);
+    columns.extend(result_columns(&first_byte));
     if !compared.is_empty() {
         columns.extend(COMPARED);
     }
     let row = |(own, settings): &(&Measurement<'_>, &BulkSettings)| {
         let mut row: Vec<String> = varied.iter().map(|(_, of)| of(own, settings)).collect();
-        row.extend(results(own));
+        row.extend(results(own, &first_byte));
         if !compared.is_empty() {
             let pair = pair_of(&compared, own);
             row.extend(change_cells(
@@ -103,17 +107,20 @@ pub(super) fn text(run: &Run) -> String {
     lines.join("\n")
 }
 
-fn results(own: &Measurement<'_>) -> [String; 9] {
+fn results(own: &Measurement<'_>, first_byte: &MetricColumn) -> [String; 9] {
     let cell = |metric| value_of(metric, own);
     let failed = own.trials.iter().filter(|step| step.bulk.is_none()).count();
     [
         cell(&metric::BULK_RATE),
-        interval(&metric::BULK_RATE, estimate(&metric::BULK_RATE, own)),
+        interval(
+            metric::BULK_RATE.reading([]),
+            estimate(&metric::BULK_RATE, own),
+        ),
         cell(&metric::BULK_CLIENT_CPU),
         cell(&metric::BULK_SERVER_CPU),
         cell(&metric::BULK_SERVER_SYSTEM),
         cell(&metric::BULK_SOFTIRQ),
-        cell(&metric::BULK_FIRST_BYTE),
+        first_byte.cell(own),
         own.trials.len().to_string(),
         failed.to_string(),
     ]

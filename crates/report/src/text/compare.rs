@@ -10,7 +10,7 @@ use netping_results::{
 };
 
 use crate::{
-    finding::{change, change_interval, claims, shown, value},
+    finding::{change, change_interval, claims, reading_of, shown, value},
     table::{Column, Layout, Table},
 };
 
@@ -94,10 +94,11 @@ fn row(comparison: &Comparison) -> Vec<String> {
         ..0.001 => "<0.001".to_owned(),
         _ => format!("{p:.3}"),
     });
+    let reading = reading_of(metric, [comparison.base, comparison.new]);
     vec![
-        metric.title.to_owned(),
-        value(metric, comparison.base),
-        value(metric, comparison.new),
+        metric.title_in(reading),
+        value(reading, comparison.base),
+        value(reading, comparison.new),
         change(comparison),
         change_interval(comparison),
         p.unwrap_or_default(),

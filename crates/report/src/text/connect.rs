@@ -23,35 +23,37 @@ const SHOWN: [(&Metric, u8); 8] = [
 
 /// Returns a table with a row for each part of opening a connection.
 pub(super) fn text(step: &Step) -> String {
-    let rows: Vec<_> = ConnectPhase::ALL
-        .into_iter()
-        .filter_map(|phase| Some(row(phase, &step.connect.get(&phase)?.time)))
+    let phases = ConnectPhase::ALL.into_iter();
+    let phases: Vec<(ConnectPhase, &Distribution)> = phases
+        .filter_map(|phase| Some((phase, &step.connect.get(&phase)?.time)))
         .collect();
-    let opened = step
-        .connect
-        .get(&ConnectPhase::Total)
-        .map_or(0, |total| total.time.count);
-    let cpu = |metric: &Metric| metric.cell_of_step(step);
-    let numbers = SHOWN.map(|(metric, spare)| Column::number(metric.name).spare(spare));
-    let columns: Vec<Column> = [Column::text("us")].into_iter().chain(numbers).collect();
+    let readings = SHOWN.map(|(metric, _)| {
+        metric.reading(phases.iter().filter_map(|(_, time)| metric.of_times(time)))
+    });
+    let numbers = SHOWN.into_iter().zip(readings);
+    let numbers = numbers.map(|((metric, spare), reading)| {
+        Column::number("")
+            .titled(metric.title_in(reading))
+            .spare(spare)
+    });
+    let columns: Vec<Column> = [Column::text("part")].into_iter().chain(numbers).collect();
+    let row = |(phase, time): &(ConnectPhase, &Distribution)| {
+        let cells = SHOWN.iter().zip(readings);
+        let cells = cells.map(|((metric, _), reading)| metric.cell_of_times(time, reading));
+        [phase.name().to_owned()].into_iter().chain(cells).collect()
+    };
+    let rows: Vec<Vec<String>> = phases.iter().map(row).collect();
+    let total = step.connect.get(&ConnectPhase::Total);
     format!(
-        "{}  {} connections, {} at a time, {}/s, CPU us per connection: client {}, server {}\n{}",
-        step.target,
-        thousands(opened as f64),
+        "{}  {} connections, {} at a time, {}/s, CPU time per connection: client {}, server {}\n{}",
+        step.full_name(),
+        thousands(total.map_or(0, |total| total.time.count) as f64),
         step.settings.callers,
         thousands(step.summary.rate),
-        cpu(&metric::CLIENT_CPU),
-        cpu(&metric::SERVER_CPU),
+        metric::CLIENT_CPU.tell_step(step),
+        metric::SERVER_CPU.tell_step(step),
         Table::whole(&columns, &rows)
     )
-}
-
-fn row(phase: ConnectPhase, time: &Distribution) -> Vec<String> {
-    let values = SHOWN.map(|(metric, _)| metric.cell_of_times(time));
-    [phase.name().to_owned()]
-        .into_iter()
-        .chain(values)
-        .collect()
 }
 
 #[cfg(test)]
@@ -74,7 +76,10 @@ mod tests {
         };
         let text = text(&step);
         let words = |line: usize| text.lines().nth(line).unwrap().split_ascii_whitespace();
-        assert_eq!(words(1).take(3).collect::<Vec<_>>(), ["us", "min", "p50"]);
+        assert_eq!(
+            words(1).take(5).collect::<Vec<_>>(),
+            ["part", "min", "us", "p50", "us"]
+        );
         let row: Vec<_> = words(2).take(4).collect();
         assert_eq!(row, ["TCP", "connect", "1.50", "2.00"]);
     }

@@ -3,13 +3,16 @@
 use netping_results::{
     comparison::{Compared, Comparison},
     estimate::estimate,
-    format::{plural, signed},
+    format::plural,
     metric::{self, Metric},
     run::{Measurement, Run, StepSettings},
+    time_unit::TimeUnit,
 };
 
 use crate::{
-    finding::{added, claims, hold_together, missing, or_dash, pair_of, range, value, value_of},
+    finding::{
+        MetricColumn, added, claims, hold_together, missing, or_dash, pair_of, range, unit_of_added,
+    },
     grouped,
     ladder::{FEWEST, in_words, metric_of},
     loads::most_trials,
@@ -32,8 +35,12 @@ pub(super) fn text(run: &Run) -> String {
     let loads = grouped(measurements.map(|own| (title(own.settings()), own)));
     let tables = loads.iter().map(|(title, all)| {
         let metric = metric_of(all[0].settings());
-        let rows: Vec<_> = all.iter().map(|own| row(metric, own, &compared)).collect();
-        let table = Table::whole(&columns(metric), &rows);
+        let units = Units::of(metric, all, &compared);
+        let rows: Vec<_> = all
+            .iter()
+            .map(|own| row(metric, own, &compared, &units))
+            .collect();
+        let table = Table::whole(&columns(metric, &units), &rows);
         let missing = all.iter().filter_map(|own| missing(&[metric], own));
         let parts: Vec<String> = [title.clone(), table].into_iter().chain(missing).collect();
         parts.join("\n")
@@ -67,14 +74,42 @@ fn title(settings: &StepSettings) -> String {
     }
 }
 
-fn columns(metric: &Metric) -> [Column; 8] {
+/// The columns that have units of time.
+struct Units {
+    value: MetricColumn,
+    client_cpu: MetricColumn,
+    server_cpu: MetricColumn,
+    /// The unit of times that rungs add.
+    added: TimeUnit,
+}
+
+impl Units {
+    fn of(metric: &'static Metric, all: &[Measurement<'_>], compared: &[Compared<'_>]) -> Self {
+        let pairs = all.iter().filter_map(|own| pair_of(compared, own));
+        let [value, client_cpu, server_cpu] = [metric, &metric::CLIENT_CPU, &metric::SERVER_CPU]
+            .map(|metric| MetricColumn::of(metric, all));
+        Self {
+            value,
+            client_cpu,
+            server_cpu,
+            added: unit_of_added(pairs.filter_map(|pair| pair.by(metric))),
+        }
+    }
+}
+
+fn columns(metric: &Metric, units: &Units) -> [Column; 8] {
+    let difference = if is_rate(metric) {
+        "x".to_owned()
+    } else {
+        format!("+{}", units.added.name())
+    };
     [
         Column::text(""),
-        Column::number(metric.title),
+        units.value.column(),
         Column::text("over"),
-        Column::number(if is_rate(metric) { "x" } else { "+us" }),
-        Column::number("cli us"),
-        Column::number("srv us"),
+        Column::number("").titled(difference),
+        units.client_cpu.column(),
+        units.server_cpu.column(),
         Column::number("+-"),
         Column::text("95% interval"),
     ]
@@ -84,27 +119,27 @@ fn row(
     metric: &'static Metric,
     measurement: &Measurement<'_>,
     compared: &[Compared<'_>],
+    units: &Units,
 ) -> Vec<String> {
-    let own = estimate(metric, measurement);
-    let cpu = |metric| value_of(metric, measurement);
-    let half = own.and_then(|own| own.half_width());
+    let half = estimate(metric, measurement).and_then(|own| own.half_width());
     let pair = pair_of(compared, measurement);
     let by = pair.and_then(|pair| pair.by(metric));
     let base = pair.map(|pair| pair.base.name().to_owned());
     vec![
         measurement.name().to_owned(),
-        value(metric, own),
+        units.value.cell(measurement),
         base.unwrap_or_default(),
-        by.and_then(amount).unwrap_or_default(),
-        cpu(&metric::CLIENT_CPU),
-        cpu(&metric::SERVER_CPU),
+        by.and_then(|by| amount(by, units.added))
+            .unwrap_or_default(),
+        units.client_cpu.cell(measurement),
+        units.server_cpu.cell(measurement),
         or_dash(half.map(|half| format!("{:.1}%", half * 100.0))),
-        by.and_then(ends).unwrap_or_default(),
+        by.and_then(|by| ends(by, units.added)).unwrap_or_default(),
     ]
 }
 
-/// Returns a difference as its column has it: a ratio of rates, or microseconds added.
-fn amount(by: &Comparison) -> Option<String> {
+/// Returns a difference as its column has it: a ratio of rates, or the time added.
+fn amount(by: &Comparison, unit: TimeUnit) -> Option<String> {
     Some(if !claims(by) {
         NOT_CLAIMED.to_owned()
     } else if by.is_shown() == Some(false) {
@@ -112,17 +147,17 @@ fn amount(by: &Comparison) -> Option<String> {
     } else if is_rate(by.metric) {
         format!("{:.2}", 1.0 + by.change?)
     } else {
-        added(by, signed)?.0
+        added(by, |time| unit.signed(time))?.0
     })
 }
 
 /// Returns the ends of a difference's interval as their column has them.
-fn ends(by: &Comparison) -> Option<String> {
+fn ends(by: &Comparison, unit: TimeUnit) -> Option<String> {
     Some(if is_rate(by.metric) {
         let ends = by.interval.filter(|_| claims(by))?;
         range(ends, |end| format!("{:.2}", 1.0 + end))
     } else {
-        added(by, signed)?.1?
+        added(by, |time| unit.signed(time))?.1?
     })
 }
 
@@ -159,7 +194,7 @@ fn legend(run: &Run, rounds: &str, compared: &[Compared<'_>]) -> String {
     format!(
         "{rounds} in random order. A value is the mean of its rounds on a logarithmic scale; differences are those within rounds; \
          {hold}. {NOT_SHOWN}: no difference shown, as its interval allows for none\
-         {again}.{not_claimed} Rates are those of client and server together: 'cli us' and 'srv us', the CPU time of either per request, \
+         {again}.{not_claimed} Rates are those of client and server together: 'cli' and 'srv', the CPU time of either per request, \
          show which of them limits one. '+-' is how far the 95% interval of the value reaches above it."
     )
 }

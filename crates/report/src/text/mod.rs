@@ -12,10 +12,7 @@ mod sparkline;
 mod steps;
 mod trials;
 
-use netping_results::{
-    format::on_one_line,
-    run::{Kind, PLACEMENT, Run},
-};
+use netping_results::run::{Kind, PLACEMENT, Run};
 
 use crate::{ab, balance::remarks, verdict};
 
@@ -60,17 +57,4 @@ fn remarks_below(run: &Run) -> Vec<String> {
         &[]
     };
     remarks(steps.iter().flat_map(|step| &step.cost.balances))
-}
-
-/// Returns the tables of a run from a file. Texts in it are made safe for a terminal.
-pub fn tables_of_file(mut run: Run) -> String {
-    if let Some(placement) = run.environment.system.get_mut(PLACEMENT) {
-        *placement = on_one_line(placement);
-    }
-    for step in &mut run.steps {
-        step.target = on_one_line(&step.target);
-        step.label = step.label.as_deref().map(on_one_line);
-        step.settings.arrivals = on_one_line(&step.settings.arrivals);
-    }
-    tables(&run)
 }

@@ -3,15 +3,16 @@
 use netping_results::{
     comparison::{Compared, Comparison, Finding, Standing},
     estimate::estimate,
-    format::{optional, signed, thousands},
+    format::{optional, thousands},
     metric,
     run::{Measurement, Run},
+    time_unit::TimeUnit,
 };
 
 use crate::{
     finding::{
-        NOT_RELIED_ON, added, change, change_cells, claim, hold_together, interval, missing,
-        or_dash, pair_of, value, value_of,
+        MetricColumn, NOT_RELIED_ON, added, change, change_cells, claim, hold_together, interval,
+        missing, or_dash, pair_of, reading_of, unit_of_added, value, value_of,
     },
     loads::{fullest, most_trials},
     table::{Column, Table},
@@ -37,11 +38,14 @@ impl<'a> Paths<'a> {
     }
 
     /// Returns the line above what proxies add.
-    fn caption(&self) -> String {
-        let caption = "added to the direct path's, in us and in % of it";
+    fn caption(&self, unit: TimeUnit) -> String {
+        let caption = format!(
+            "added to the direct path's, in {} and in % of it",
+            unit.name()
+        );
         let mut proxies = self.proxies.iter();
         if proxies.all(|own| own.standing() == Standing::Sound) {
-            caption.to_owned()
+            caption
         } else {
             format!("{caption}; {NOT_RELIED_ON}")
         }
@@ -90,13 +94,15 @@ fn highest(open: &[Paths<'_>]) -> Option<usize> {
 
 /// Returns a line for each path at each of the other rates; `None` where there is no other.
 fn ramp(others: &[Paths<'_>]) -> Option<String> {
+    let [p50, p99] = [&metric::P50, &metric::P99]
+        .map(|metric| MetricColumn::of(metric, others.iter().flat_map(Paths::all)));
     let columns = [
         Column::number("planned/s"),
         Column::text("path"),
         Column::number("req/s"),
         Column::number("failed"),
-        Column::number("p50 us"),
-        Column::number("p99 us"),
+        p50.column(),
+        p99.column(),
     ];
     let row = |path: &Measurement<'_>| {
         vec![
@@ -104,8 +110,8 @@ fn ramp(others: &[Paths<'_>]) -> Option<String> {
             marked(path, path.unserved()),
             value_of(&metric::RATE, path),
             thousands(path.unserved() as f64),
-            value_of(&metric::P50, path),
-            value_of(&metric::P99, path),
+            p50.cell(path),
+            p99.cell(path),
         ]
     };
     let rows: Vec<_> = others.iter().flat_map(Paths::all).map(row).collect();
@@ -121,24 +127,35 @@ fn ramp(others: &[Paths<'_>]) -> Option<String> {
 /// to those of the direct path.
 fn overheads(paths: &Paths<'_>) -> String {
     let rate = paths.rate().unwrap_or_default();
+    let medians = paths.all().map(|path| estimate(&metric::P50, path));
+    // One for all times, so that a row reads as a distribution.
+    let unit = reading_of(&metric::P50, medians).times();
+    let unit = unit.unwrap_or(TimeUnit::Micros);
     let times = paths.all().map(|path| {
-        let times = metric::OVERHEAD.iter().map(|metric| value_of(metric, path));
+        let times = metric::OVERHEAD.iter();
+        let times = times.map(|metric| value(metric.unit.reading_in(unit), estimate(metric, path)));
         named(marked(path, path.unserved()), times)
     });
+    let medians = paths.proxies.iter().filter_map(|own| own.by(&metric::P50));
+    let added_unit = unit_of_added(medians);
+    let shown = |time: f64| added_unit.signed(time);
     let mut parts = vec![
         format!("open loop, {} req/s planned", thousands(rate)),
         resources(paths),
-        "response times in us".to_owned(),
+        format!("response times in {}", unit.name()),
         by_metric(&times.collect::<Vec<_>>()),
-        paths.caption(),
-        by_metric(&paths.differences(overhead)),
+        paths.caption(added_unit),
+        by_metric(&paths.differences(|by| overhead(by, added_unit))),
     ];
     let unclaimed = paths.proxies.iter();
     parts.extend(unclaimed.filter_map(|own| claim(own.new.name(), &[own], None)));
     let mut measured = paths.proxies.iter().flat_map(|own| &own.comparisons);
     if measured.any(|by| by.interval.is_some()) {
-        parts.push("95% intervals of the time added, in us".to_owned());
-        parts.push(by_metric(&paths.differences(|by| added(by, signed)?.1)));
+        parts.push(format!(
+            "95% intervals of the time added, in {}",
+            added_unit.name()
+        ));
+        parts.push(by_metric(&paths.differences(|by| added(by, shown)?.1)));
     }
     if paths.all().any(|path| path.unserved() > 0) {
         parts.push(
@@ -181,13 +198,20 @@ fn resources(paths: &Paths<'_>) -> String {
             Column::text("shown"),
         ]);
     }
-    columns.extend(["failed", "cpu us", "RSS MiB"].map(Column::number));
+    let cpu = MetricColumn::of(&metric::SERVER_CPU, paths.all());
+    let cpu_title = cpu.times().map_or("", TimeUnit::name);
+    columns.extend([
+        Column::number("failed"),
+        Column::number("").titled(format!("cpu {cpu_title}")),
+        Column::number("RSS MiB"),
+    ]);
+    let reading = metric::RATE.reading([]);
     let row = |path: &Measurement<'_>| {
         let rate = estimate(&metric::RATE, path);
-        let mut row = vec![marked(path, path.unserved()), value(&metric::RATE, rate)];
+        let mut row = vec![marked(path, path.unserved()), value(reading, rate)];
         if is_closed {
             let pair = pair_of(&paths.proxies, path);
-            row.push(interval(&metric::RATE, rate));
+            row.push(interval(reading, rate));
             row.extend(change_cells(pair.and_then(|own| own.by(&metric::RATE))));
         }
         let servers = path
@@ -197,7 +221,7 @@ fn resources(paths: &Paths<'_>) -> String {
         let resident = servers.filter_map(|server| server.resident_bytes).max();
         row.extend([
             thousands(path.unserved() as f64),
-            value_of(&metric::SERVER_CPU, path),
+            cpu.cell(path),
             optional(resident.map(|bytes| bytes as f64 / MIB)),
         ]);
         row
@@ -205,10 +229,10 @@ fn resources(paths: &Paths<'_>) -> String {
     Table::whole(&columns, &paths.all().map(row).collect::<Vec<_>>())
 }
 
-/// Returns an overhead in us and as a share, after `~` where no difference is shown by a metric on
+/// Returns an overhead in this unit and as a share, after `~` where no difference is shown by a metric on
 /// which a claim is made.
-fn overhead(by: &Comparison) -> Option<String> {
-    let (added, _) = added(by, signed)?;
+fn overhead(by: &Comparison, unit: TimeUnit) -> Option<String> {
+    let (added, _) = added(by, |time| unit.signed(time))?;
     let is_claimed_none = matches!(
         by.finding(),
         Some(Finding::NoDifference | Finding::Equivalent)
@@ -235,8 +259,8 @@ fn maximum(loads: &[Paths<'_>]) -> Option<String> {
         vec![
             marked(best, best.unserved()),
             best.settings().callers.to_string(),
-            value(&metric::RATE, rate),
-            interval(&metric::RATE, rate),
+            value(metric::RATE.reading([]), rate),
+            interval(metric::RATE.reading([]), rate),
             thousands(best.unserved() as f64),
         ]
     };
@@ -282,7 +306,7 @@ fn legend(run: &Run, has_overheads: bool, has_closed: bool) -> String {
         ""
     };
     format!(
-        "{added}{trust}cpu us: per request; RSS: at the window's end (the maximum of all trials); of the server on the direct path and of \
+        "{added}{trust}cpu: per request; RSS: at the window's end (the maximum of all trials); of the server on the direct path and of \
          the proxy on the others; '-': unknown (--server-pid, --proxy-pid, --proxy-metrics)."
     )
 }

@@ -157,12 +157,13 @@ impl PublishedRow {
         let line = |(metric, number): &(&'static Metric, f64)| {
             let here = here.and_then(|own| estimate(metric, &own.measurement));
             let mark = if is_wrong && here.is_some() { "!" } else { "" };
+            let reading = metric.reading([*number].into_iter().chain(here.map(|own| own.value)));
             vec![
                 name.take().unwrap_or_default(),
-                metric.title.to_owned(),
-                metric.show(*number),
-                value(metric, here) + mark,
-                interval(metric, here),
+                metric.title_in(reading),
+                reading.show(*number),
+                value(reading, here) + mark,
+                interval(reading, here),
                 ratio(*number, here),
             ]
         };
@@ -274,7 +275,7 @@ mod tests {
         unmeasured.name = Some("Go".to_owned());
         let lines = table_of(vec![found, missing, unmeasured], std::slice::from_ref(&own));
         assert_eq!(lines[0], ["published: a study"]);
-        let ends = interval(&RATE, rate);
+        let ends = interval(RATE.reading([]), rate);
         assert_eq!(
             lines[2],
             [
@@ -374,7 +375,7 @@ mod tests {
             ..short
         }]);
         let lines = table_of(vec![few], &[own]);
-        assert_eq!(lines[2], ["tcp://a:1", "p99 us", "1,000", "-", "-", "-"]);
+        assert_eq!(lines[2], ["tcp://a:1", "p99 ms", "1.00", "-", "-", "-"]);
         assert_eq!(ratio(0.0, None), "-");
     }
 

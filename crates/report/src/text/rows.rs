@@ -7,11 +7,14 @@ use netping_results::{
     run::{Kind, Measurement, Run, Step, StepSettings},
 };
 
-use super::{connect, steps::StepTable};
+use super::{
+    connect,
+    steps::{StepTable, unit_of},
+};
 use crate::{
     balance::remarks,
     bars::bars,
-    finding::{marked, value_of},
+    finding::{marked, value_in_words, value_of},
     loads::{self, knee_of},
     table::{is_unicode, terminal_width},
     verdict::is_valid,
@@ -57,13 +60,9 @@ impl Rows {
         }
         let heading = self.heading_of(step);
         let mut text = String::new();
-        if self
-            .above
-            .as_ref()
-            .is_none_or(|(above, _)| *above != heading)
-        {
-            let is_open = step.settings.planned_rate.is_some();
-            let table = StepTable::new(self.kind, is_open, self.has_times);
+        let stands = self.above.as_ref();
+        if !stands.is_some_and(|(above, table)| *above == heading && table.suits(step)) {
+            let table = StepTable::new(self.kind, step, self.has_times);
             text = format!("{heading}\n{}\n", table.table.header());
             self.above = Some((heading, table));
         }
@@ -77,14 +76,14 @@ impl Rows {
 
     fn heading_of(&self, step: &Step) -> String {
         let settings = &step.settings;
-        let label = step.label.as_ref().map(|label| format!("{label}  "));
-        let name = label.unwrap_or_default() + &step.target;
+        let name = step.full_name();
         let requests = requests(settings);
         match (self.kind, settings.planned_rate) {
             (Kind::Quick, _) => name,
             (Kind::Latency, _) => {
                 let what = requests.map(|what| format!(" of {what}"));
-                format!("{name}  round trips{}, in us", what.unwrap_or_default())
+                let unit = unit_of(step).name();
+                format!("{name}  round trips{}, in {unit}", what.unwrap_or_default())
             }
             (_, rate) => {
                 let what = requests.map(|what| what + ", ").unwrap_or_default();
@@ -123,19 +122,20 @@ pub(super) fn text(run: &Run) -> String {
     for (at, step) in run.steps.iter().enumerate() {
         parts.push(rows.show(step));
         let next = run.steps.get(at + 1);
-        if next.is_none_or(|next| next.target != step.target) {
+        if next.is_none_or(|next| next.name() != step.name()) {
             parts.extend(rows.end(step));
-            parts.extend(of_sweep(run, &step.target));
+            parts.extend(of_sweep(run, step.name()));
         }
     }
     parts.join("\n")
 }
 
 /// Says what a target's sweep shows: the best number of connections where it is one over connections,
-/// otherwise the knee over callers; `None` where it is none of them, or has no knee.
-pub fn of_sweep(run: &Run, target: &str) -> Option<String> {
+/// otherwise the knee over callers; `None` where it is none of them, or has no knee. `name` is its label or
+/// URL.
+pub fn of_sweep(run: &Run, name: &str) -> Option<String> {
     let mut sweep = run.measurements();
-    sweep.retain(|own| own.first().target == target && run.kind == Kind::Throughput);
+    sweep.retain(|own| own.name() == name && run.kind == Kind::Throughput);
     let sentence = on_connections(&sweep).or_else(|| knee(&sweep));
     sentence.map(|sentence| marked(sentence, is_valid(run)))
 }
@@ -150,11 +150,11 @@ fn knee(sweep: &[Measurement<'_>]) -> Option<String> {
         "grows by less than 5%"
     };
     Some(format!(
-        "knee: {} callers with {} req/s and p99 {} us; with more callers, the rate {growth}, and p99 rises to {} us",
+        "knee: {} callers with {} req/s and p99 {}; with more callers, the rate {growth}, and p99 rises to {}",
         own.settings().callers,
         value_of(&metric::RATE, own),
-        value_of(&metric::P99, own),
-        value_of(&metric::P99, next),
+        value_in_words(&metric::P99, own),
+        value_in_words(&metric::P99, next),
     ))
 }
 
@@ -178,10 +178,10 @@ fn message_line(step: &Step) -> String {
     if step.settings.message.is_none() {
         return String::new();
     }
-    let time = |metric: &Metric| metric.cell_of_times(&step.summary.times[Time::Service]);
+    let time = |metric: &Metric| metric.tell_times(&step.summary.times[Time::Service]);
     format!(
-        "\n  TPS {}; in us: mean {}, median {}, max {}, min {}, p99.9 {}",
-        metric::RATE.show(step.summary.rate),
+        "\n  TPS {}; mean {}, median {}, max {}, min {}, p99.9 {}",
+        thousands(step.summary.rate),
         time(&metric::MEAN),
         time(&metric::P50),
         time(&metric::MAX),
@@ -195,9 +195,9 @@ fn stream_line(step: &Step) -> String {
     if step.messages.is_none() {
         return String::new();
     }
-    let cell = |metric: &Metric| metric.cell_of_step(step);
+    let cell = |metric: &Metric| metric.tell_step(step);
     format!(
-        "\n  messages/s: {} received, {} sent; to the first in us: p50 {}, p99 {}",
+        "\n  messages/s: {} received, {} sent; to the first: p50 {}, p99 {}",
         cell(&metric::MESSAGES_RECEIVED),
         cell(&metric::MESSAGES_SENT),
         cell(&metric::FIRST_MESSAGE_P50),

@@ -10,7 +10,8 @@ use netping_results::{
 
 use crate::{
     finding::{
-        change_cells, connections, hold_together, interval, marked, missing, pair_of, value,
+        change_cells, connections, hold_together, interval, marked, missing, pair_of, reading_of,
+        value,
     },
     grouped,
     loads::most_trials,
@@ -40,8 +41,9 @@ pub(super) fn text(run: &Run) -> String {
         let columns = &COLUMNS[..if pair.is_some() { COLUMNS.len() } else { ALONE }];
         let row = |metric: &&'static Metric| {
             let own = estimate(metric, &measurement);
-            let name = metric.title.to_owned();
-            let mut row = vec![name, value(metric, own), interval(metric, own)];
+            let reading = reading_of(metric, [own]);
+            let name = metric.title_in(reading);
+            let mut row = vec![name, value(reading, own), interval(reading, own)];
             row.extend(
                 pair.into_iter()
                     .flat_map(|pair| change_cells(pair.by(metric))),
@@ -81,13 +83,11 @@ pub(super) fn text(run: &Run) -> String {
 /// Returns the line above a target's table.
 fn heading(measurement: &Measurement<'_>) -> String {
     let (step, settings) = (measurement.first(), measurement.settings());
-    let label = step.label.as_ref().map(|label| format!("  {label}"));
     let rate = settings.planned_rate;
     let rate = rate.map(|rate| format!("{} req/s planned, ", thousands(rate)));
     format!(
-        "{}{}  {}{} on {}",
-        step.target,
-        label.unwrap_or_default(),
+        "{}  {}{} on {}",
+        step.full_name(),
         rate.unwrap_or_default(),
         plural(settings.callers as u64, "caller"),
         connections(settings)
@@ -104,27 +104,27 @@ fn legend(run: &Run, compared: &[Compared<'_>]) -> String {
         let hold = hold_together(run.family().claims);
         sentences.push(format!(
             "Differences to the first target are taken within each trial. One is shown where its interval leaves out 0; {hold} \
-             ({}). 'could have seen': found in 80 % of such trials.",
+             ({}). 'could have seen': a difference that 80 % of such runs would show.",
             if run.is_sequential() { "Bayes factors of logarithms" } else { "Student's t-test on logarithms" },
         ));
     }
     if run.is_sequential() {
         sentences.push(
-            "The intervals hold after every trial at once, so that to end when one is narrow enough is no mistake."
+            "The intervals hold after every trial, so the run may end as soon as one is narrow enough."
                 .to_owned(),
         );
     }
     if run.steps.iter().any(|step| step.settings.is_by_turns()) {
         sentences.push(
-            "Each caller called the targets by turns, one at a time, in random order: rates are not those of each alone, \
-             and not compared."
+            "Callers called the targets in turn, in random order: the rates are not those of each target alone, and are not \
+             compared."
                 .to_owned(),
         );
     }
     if compared.iter().any(|own| own.is_control) {
         sentences.push(
-            "A/A, the control, is the first target again, B/B the second, and so on; no difference that is no larger \
-             than the largest of theirs is shown."
+            "A/A is the first target measured again as a control, B/B the second, and so on; a difference that is no \
+             larger than theirs is not shown."
                 .to_owned(),
         );
     }

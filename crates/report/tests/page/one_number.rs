@@ -13,6 +13,7 @@ use netping_results::{
     estimate::estimate,
     metric::{self, Metric, Unit},
     run::{Measurement, Run},
+    time_unit::TimeUnit,
 };
 
 use super::{fixture, terminal};
@@ -44,6 +45,8 @@ const TELLERS: [Teller; 6] = [
 
 #[test]
 fn every_view_tells_the_same_number() {
+    // Pages show the times of metrics in microseconds.
+    TimeUnit::Micros.choose();
     for run in [
         fixture::trials(),
         fixture::ladder(),
@@ -60,7 +63,7 @@ fn every_view_tells_the_same_number() {
         for own in run.measurements() {
             for metric in metrics(&own) {
                 let known = estimate(metric, &own);
-                let expected = finding::value(metric, known);
+                let expected = finding::value(metric.unit.reading_in(TimeUnit::Micros), known);
                 let views = told.remove(&Key::Value(own.number, metric.name));
                 let views = views.unwrap_or_default();
                 assert!(
@@ -318,7 +321,7 @@ fn in_csv(run: &Run) -> Vec<Told> {
             ];
             let cell = columns.iter().find_map(|column| row.unwrap().get(column));
             let cell = cell.filter(|cell| !cell.is_empty());
-            let value = cell.map(|cell| metric.show(cell.parse().unwrap()));
+            let value = cell.map(|cell| metric.unit.show(cell.parse().unwrap()));
             all.extend(value.map(|text| told(own, metric, &text)));
         }
     }

@@ -11,6 +11,6 @@ fuzz_target!(|json: &[u8]| {
         text::comparison(&compare_runs(&run, &run, &[]));
         verdict::describe(&run, |_| true);
         page::html(std::slice::from_ref(&run));
-        text::tables_of_file(run);
+        text::tables(&run);
     }
 });

@@ -3,14 +3,19 @@
 use std::{
     fs::File,
     io::{self, Read},
+    mem,
     path::Path,
 };
 
-use serde::{Deserialize, de::IgnoredAny};
+use serde::{
+    Deserialize,
+    de::{DeserializeOwned, IgnoredAny},
+};
 use serde_json::Value;
 
 use crate::{
     file::{check::check, version_2},
+    format::{is_unsafe, on_one_line},
     run::{Run, SCHEMA_VERSION},
 };
 
@@ -108,17 +113,54 @@ impl Run {
             // Later versions may still tell it.
             let file: Value = serde_json::from_slice(json).unwrap_or_default();
             let tool = file["tool"]["version"].as_str();
-            let tool = tool.map_or_else(String::new, |own| format!(" ({own})"));
+            let tool = tool.map_or_else(String::new, |own| format!(" ({})", on_one_line(own)));
             return Err(Unreadable::OtherVersion { version, tool });
         }
-        let mut run: Self = serde_json::from_slice(json).map_err(Unreadable::Form)?;
+        let clean = clean(json);
+        let mut run: Self = parse(json, clean.as_ref())?;
         if version == u64::from(version_2::VERSION) {
-            let old = serde_json::from_slice(json).map_err(Unreadable::Form)?;
+            let old = parse(json, clean.as_ref())?;
             version_2::upgrade(&mut run, old).map_err(Unreadable::Unsound)?;
         }
         check(&run).map_err(Unreadable::Unsound)?;
         Ok(run)
     }
+}
+
+/// The field that is no text for people, and is repeated to the letter.
+const COMMAND_LINE: &str = "command_line";
+
+/// Reads a file, or its clean form.
+fn parse<T: DeserializeOwned>(json: &[u8], clean: Option<&Value>) -> Result<T, Unreadable> {
+    let read = clean.map_or_else(|| serde_json::from_slice(json), T::deserialize);
+    read.map_err(Unreadable::Form)
+}
+
+/// Returns a file whose texts, which may be somebody else's, are each one line that can be shown; `None` where
+/// they are so already.
+fn clean(json: &[u8]) -> Option<Value> {
+    // Control characters are escaped in JSON, and all others that matter are not in ASCII.
+    if json.iter().all(|byte| byte.is_ascii() && *byte != b'\\') {
+        return None;
+    }
+    let mut file: Value = serde_json::from_slice(json).unwrap_or_default();
+    let mut open = vec![&mut file];
+    while let Some(value) = open.pop() {
+        match value {
+            Value::String(text) if text.contains(is_unsafe) => *text = on_one_line(text),
+            Value::Array(all) => open.extend(all),
+            Value::Object(fields) => {
+                if fields.keys().any(|name| name.contains(is_unsafe)) {
+                    let old = mem::take(fields).into_iter();
+                    fields.extend(old.map(|(name, value)| (on_one_line(&name), value)));
+                }
+                let texts = fields.iter_mut().filter(|(name, _)| *name != COMMAND_LINE);
+                open.extend(texts.map(|(_, value)| value));
+            }
+            _ => {}
+        }
+    }
+    Some(file)
 }
 
 fn open(path: &Path) -> Result<Vec<u8>, Unreadable> {
@@ -246,6 +288,21 @@ mod tests {
             .unwrap_err()
             .to_string();
         assert!(error.ends_with("use the netping that wrote it"), "{error}");
+    }
+
+    #[test]
+    fn texts_are_each_one_line_and_the_command_line_is_as_it_was() {
+        let mut value: Value = serde_json::from_str(&JSON).unwrap();
+        value["steps"][0]["label"] = json!("a\nVALID: \u{202e}b");
+        value["command_line"] = json!(["netping", "--data", "{\n}"]);
+        let run = Run::from_json(value.to_string().as_bytes()).unwrap();
+        assert_eq!(
+            run.steps[0].label.as_deref(),
+            Some("a\u{fffd}VALID: \u{fffd}b")
+        );
+        assert_eq!(run.command_line[2], "{\n}");
+        let error = changed(|run| run["steps"][0]["label"] = json!({"\u{1b}[2J\n": 1}));
+        assert!(!error.contains(['\u{1b}', '\n']), "{error}");
     }
 
     #[test]

@@ -18,9 +18,9 @@ use netping_measure::{
 pub use self::{
     curve::{CURVE, SERVICE_CURVE},
     registry::*,
-    unit::Unit,
+    unit::{Reading, Unit},
 };
-use crate::run::step::Step;
+use crate::{run::step::Step, time_unit::TimeUnit};
 
 /// One number that describes a step.
 #[derive(Debug)]
@@ -134,11 +134,42 @@ pub fn named(
 ) -> Result<Vec<&'static Metric>, String> {
     let found: Vec<_> = all.clone().filter(|metric| metric.name == name).collect();
     if found.is_empty() {
-        let mut names: Vec<_> = all.map(|metric| metric.name).collect();
+        let mut names: Vec<_> = all.clone().map(|metric| metric.name).collect();
         names.dedup();
-        return Err(format!("'{name}' is not one of {}", names.join(", ")));
+        let other = meant(name, all);
+        return Err(other.unwrap_or_else(|| format!("'{name}' is not one of {}", names.join(", "))));
     }
     Ok(found)
+}
+
+/// Says which of `all` is most likely meant by a name that people or other tools use; `None` for any other name.
+pub(crate) fn meant(name: &str, mut all: impl Iterator<Item = &'static Metric>) -> Option<String> {
+    const QUANTILE: &str = "name a quantile of the times, such as ";
+    const OTHERS: [(&[&str], &str, &str); 7] = [
+        (
+            &["latency", "lat", "time", "rtt", "response", "response-time"],
+            "p99",
+            QUANTILE,
+        ),
+        (&["average", "avg"], "mean", "write "),
+        (&["median"], "p50", "write "),
+        (
+            &["throughput", "rps", "qps", "tps", "req/s", "requests"],
+            "rate",
+            "write ",
+        ),
+        (
+            &["error", "failed", "failures", "error-rate"],
+            "errors",
+            "write ",
+        ),
+        (&["cpu"], "server-cpu", "name a side, such as "),
+        (&["stddev", "stdev"], "sd", "write "),
+    ];
+    let lower = name.to_lowercase();
+    let (_, own, why) = OTHERS.iter().find(|(names, ..)| names.contains(&&*lower))?;
+    all.any(|metric| metric.name == *own)
+        .then(|| format!("there is no '{name}': {why}{own}"))
 }
 
 impl PartialEq for Metric {
@@ -193,21 +224,50 @@ impl Metric {
         }
     }
 
-    /// Returns a distribution's value as people read it: `>1,234` for a lower bound, `-` where
-    /// there is none.
-    pub fn cell_of_times(&self, times: &Distribution) -> String {
-        let sign = if self.is_bound(times) { ">" } else { "" };
-        self.of_times(times).map_or_else(
-            || "-".to_owned(),
-            |value| sign.to_owned() + &self.show(value),
+    /// Returns its title in a table, with the unit in which its times read there.
+    pub fn title_in(&self, reading: Reading) -> String {
+        let unit = reading.times().map(TimeUnit::name);
+        unit.map_or_else(
+            || self.title.to_owned(),
+            |unit| format!("{} {unit}", self.plain_title()),
         )
     }
 
-    /// Returns a step's value as people read it, as [`Metric::cell_of_times`] does.
-    pub fn cell_of_step(&self, step: &Step) -> String {
+    /// Returns its title without a unit of time.
+    pub fn plain_title(&self) -> &'static str {
+        self.title.strip_suffix(" us").unwrap_or(self.title)
+    }
+
+    /// Returns the mark before a distribution's value: `>` before a lower bound.
+    fn mark(&self, times: &Distribution) -> &'static str {
+        if self.is_bound(times) { ">" } else { "" }
+    }
+
+    /// Returns a distribution's value in a table: `>1,234` for a lower bound, `-` where there is none.
+    pub fn cell_of_times(&self, times: &Distribution, reading: Reading) -> String {
+        self.of_times(times).map_or_else(
+            || "-".to_owned(),
+            |value| self.mark(times).to_owned() + &reading.show(value),
+        )
+    }
+
+    /// Returns a distribution's value with its unit, as a sentence has it; as [`Metric::cell_of_times`]
+    /// otherwise.
+    pub fn tell_times(&self, times: &Distribution) -> String {
+        self.of_times(times).map_or_else(
+            || "-".to_owned(),
+            |value| self.mark(times).to_owned() + &self.unit.tell(value),
+        )
+    }
+
+    /// Returns a step's value with its unit, as [`Metric::tell_times`] does.
+    pub fn tell_step(&self, step: &Step) -> String {
         match self.source {
-            Source::Step(_) | Source::Histogram(..) => self.cell(self.of_step(step)),
-            _ => self.cell_of_times(&step.summary.times[Time::Response]),
+            Source::Step(_) | Source::Histogram(..) => {
+                let value = self.of_step(step);
+                value.map_or_else(|| "-".to_owned(), |value| self.unit.tell(value))
+            }
+            _ => self.tell_times(&step.summary.times[Time::Response]),
         }
     }
 
@@ -262,14 +322,9 @@ impl Metric {
         CLAIMED.contains(&self)
     }
 
-    /// Returns a value as people read it.
-    pub fn show(&self, value: f64) -> String {
-        self.unit.show(value)
-    }
-
-    /// Returns a value as people read it, or `-` without one.
-    pub fn cell(&self, value: Option<f64>) -> String {
-        value.map_or_else(|| "-".to_owned(), |value| self.show(value))
+    /// Returns the form in which these values read together.
+    pub fn reading(&self, values: impl IntoIterator<Item = f64>) -> Reading {
+        self.unit.reading(values)
     }
 }
 

@@ -1,6 +1,9 @@
 //! The units of metrics: how values read, and how limits are written.
 
-use crate::format::{micros, share, thousands};
+use crate::{
+    format::{micros, share, thousands},
+    time_unit::{TimeUnit, time},
+};
 
 /// The unit of a metric's values, as in result files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,14 +47,78 @@ impl Unit {
         self.show(value) + suffix
     }
 
+    /// Returns the nanoseconds of a value that is a time; `None` of other units.
+    fn nanos(self, value: f64) -> Option<f64> {
+        match self {
+            Self::Nanos => Some(value),
+            Self::CpuMicros => Some(value * 1e3),
+            _ => None,
+        }
+    }
+
+    /// Returns a value with its unit as a sentence has it; a time, in the unit that fits it.
+    pub fn tell(self, value: f64) -> String {
+        let nanos = self.nanos(value);
+        nanos.map_or_else(|| self.show_with_unit(value), time)
+    }
+
+    /// Returns the form in which these values read together, in a column or a row.
+    pub fn reading(self, values: impl IntoIterator<Item = f64>) -> Reading {
+        let nanos = values.into_iter().filter_map(|value| self.nanos(value));
+        self.reading_in(TimeUnit::of(nanos))
+    }
+
+    /// Returns the form of values that are times in this unit.
+    pub fn reading_in(self, times: TimeUnit) -> Reading {
+        Reading { unit: self, times }
+    }
+
     /// Reads a limit: `1ms`, `0.1%`, `100k`.
     pub fn parse(self, text: &str) -> Option<f64> {
         match self {
-            Self::Nanos => time(text),
-            Self::CpuMicros => time(text).map(|nanoseconds| nanoseconds / 1e3),
+            Self::Nanos => read_time(text),
+            Self::CpuMicros => read_time(text).map(|nanoseconds| nanoseconds / 1e3),
             Self::Share => number(text.strip_suffix('%')?).map(|percent| percent / 100.0),
             _ => number(text),
         }
+    }
+}
+
+/// The form in which values of one unit read together: times all have the same one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Reading {
+    unit: Unit,
+    times: TimeUnit,
+}
+
+impl Reading {
+    /// Returns the unit of times; `None` for values that are none.
+    pub fn times(self) -> Option<TimeUnit> {
+        self.unit.nanos(0.0).map(|_| self.times)
+    }
+
+    /// Returns the form that suits a value beside others whose times have this one's unit.
+    #[must_use]
+    pub fn beside(self, value: Option<f64>) -> Self {
+        let nanos = value.and_then(|value| self.unit.nanos(value));
+        self.unit.reading_in(self.times.beside(nanos))
+    }
+
+    /// Returns false for a time that is hard to read in this form.
+    pub fn is_readable(self, value: f64) -> bool {
+        let nanos = self.unit.nanos(value);
+        nanos.is_none_or(|time| self.times.is_readable(time))
+    }
+
+    /// Returns a value without its unit.
+    pub fn show(self, value: f64) -> String {
+        let nanos = self.unit.nanos(value);
+        nanos.map_or_else(|| self.unit.show(value), |time| self.times.show(time))
+    }
+
+    /// Returns a value without its unit, or `-` without one.
+    pub fn cell(self, value: Option<f64>) -> String {
+        value.map_or_else(|| "-".to_owned(), |value| self.show(value))
     }
 }
 
@@ -66,7 +133,7 @@ fn number(text: &str) -> Option<f64> {
 }
 
 /// Reads a time with its unit, in nanoseconds.
-fn time(text: &str) -> Option<f64> {
+fn read_time(text: &str) -> Option<f64> {
     [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)]
         .into_iter()
         // No thousands or millions of a unit: `5Ms` is a slip for 5ms.

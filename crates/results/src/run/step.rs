@@ -94,6 +94,12 @@ impl Step {
         }
     }
 
+    /// Returns its target, after its label if it has one.
+    pub fn full_name(&self) -> String {
+        let label = self.label.as_ref().map(|label| format!("{label}  "));
+        label.unwrap_or_default() + &self.target
+    }
+
     /// Returns its label, or its target where it has none.
     pub fn name(&self) -> &str {
         self.label.as_deref().unwrap_or(&self.target)

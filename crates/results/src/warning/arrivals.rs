@@ -4,7 +4,10 @@ use netping_measure::times::Time;
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Told, WarningKind};
-use crate::format::{nanos_as_micros, plural, thousands};
+use crate::{
+    format::{plural, thousands},
+    time_unit,
+};
 
 /// A 99th percentile of a part of the response time matters from this many nanoseconds, and from
 /// this share of that of the response time.
@@ -42,14 +45,13 @@ impl WarningKind for NoCallerFree {
     }
 
     fn tell(&self) -> Told {
-        let (wait, response) = (Some(self.wait_p99), Some(self.response_p99));
-        let wait_us = nanos_as_micros(wait);
+        let [wait, response] =
+            [self.wait_p99, self.response_p99].map(|time| time_unit::time(time as f64));
         let mut sentence =
-            format!("one request in a hundred waited {wait_us} us or longer for a free caller");
+            format!("one request in a hundred waited {wait} or longer for a free caller");
         // Of requests that were never sent, the response time is only a lower bound.
-        if wait < response {
-            let response_us = nanos_as_micros(response);
-            sentence.extend(["; the response time's p99 is ", &response_us, " us"]);
+        if self.wait_p99 < self.response_p99 {
+            sentence.extend(["; the response time's p99 is ", &response]);
         }
         Told {
             severity: Severity::Note,
@@ -109,9 +111,10 @@ impl WarningKind for BehindSchedule {
             severity: Severity::Invalid,
             extent: -self.achieved,
             sentence: format!(
-                "replies came at {:.1}% of the planned rate; half of the requests were sent {} us or more after they were due, and {} never",
+                "replies came at {:.1}% of the planned rate; half of the requests were sent {} or more after they were due, and {} never",
                 self.achieved * 100.0,
-                nanos_as_micros(self.lag_p50),
+                self.lag_p50
+                    .map_or_else(|| "-".to_owned(), |lag| time_unit::time(lag as f64)),
                 thousands(self.not_sent as f64)
             ),
             remedy: &[

@@ -4,7 +4,7 @@ use netping_measure::{cost::Cost, times::Time};
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Subject, Told, WarningKind, arrivals::part, busiest_worker};
-use crate::{balance::Shares, format::nanos_as_micros};
+use crate::{balance::Shares, time_unit};
 
 /// The client's own cores are full: the numbers are the client's, not the server's.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -129,13 +129,13 @@ impl WarningKind for ClientStarved {
 
     fn tell(&self) -> Told {
         let [late, response] =
-            [self.late_p99, self.response_p99].map(|time| nanos_as_micros(Some(time)));
+            [self.late_p99, self.response_p99].map(|time| time_unit::time(time as f64));
         let sentence = match self.waited {
             None => format!(
-                "the client sent requests {late} us late at p99; the response time's p99 is {response} us"
+                "the client sent requests {late} late at p99; the response time's p99 is {response}"
             ),
             Some(waited) => format!(
-                "a client worker waited for its CPU for {:.1}% of the window, and a sleeping thread woke up {late} us late at p99; the response time's p99 is {response} us",
+                "a client worker waited for its CPU for {:.1}% of the window, and a sleeping thread woke up {late} late at p99; the response time's p99 is {response}",
                 waited * 100.0
             ),
         };

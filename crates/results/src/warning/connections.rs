@@ -6,7 +6,10 @@ use netping_measure::{fairness::PerConnection, statistics::outliers::median};
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Subject, Told, WarningKind, facts::Rival};
-use crate::format::{micros, on_one_line, plural, thousands};
+use crate::{
+    format::{on_one_line, plural, thousands},
+    time_unit,
+};
 
 /// One connection, or a few, had longer service times or fewer replies than the others, by far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -102,9 +105,9 @@ impl WarningKind for SlowConnection {
         };
         let usual = thousands(self.others_requests);
         let sentence = if self.is_long() {
-            let [own, others] = [self.mean, self.others_mean].map(|mean| micros(mean / 1e3));
+            let [own, others] = [self.mean, self.others_mean].map(time_unit::time);
             format!(
-                "{which} had {replies} after {own} us on average; the median of the others is {usual} after {others} us"
+                "{which} had {replies} after {own} on average; the median of the others is {usual} after {others}"
             )
         } else {
             format!("{which} had {replies}; the median of the others is {usual}")

@@ -12,7 +12,7 @@ use netping_measure::{
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Told, WarningKind, silence::silences};
-use crate::format::nanos_as_micros;
+use crate::time_unit;
 
 /// The rate of a closed loop, or the response times of an open one, were not level over the window.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -121,9 +121,9 @@ impl NotSteady {
             None => ["in the last third of the window", "first"].map(str::to_owned),
         };
         if let Some(response) = self.response {
-            let [inside, outside] = response.map(|time| nanos_as_micros(Some(time)));
+            let [inside, outside] = response.map(|time| time_unit::time(time as f64));
             return format!(
-                "{stretch} the response time was {inside} us, compared with {outside} us in the {rest}"
+                "{stretch} the response time was {inside}, compared with {outside} in the {rest}"
             );
         }
         let times = 1.0 + self.drift;
@@ -215,10 +215,10 @@ impl WarningKind for Bimodal {
             severity: Severity::Note,
             extent: self.high_p50 as f64 / self.low_p50.max(1) as f64,
             sentence: format!(
-                "two levels: {} us for {:.0}% of the requests, {} us for the others",
-                nanos_as_micros(Some(self.high_p50)),
+                "two levels: {} for {:.0}% of the requests, {} for the others",
+                time_unit::time(self.high_p50 as f64),
                 self.high_share * 100.0,
-                nanos_as_micros(Some(self.low_p50))
+                time_unit::time(self.low_p50 as f64)
             ),
             remedy: &[
                 (

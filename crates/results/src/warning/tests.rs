@@ -1163,7 +1163,7 @@ fn response_times_of_an_open_loop_are_told_of_both_levels() {
     assert_eq!(found.response, Some([40_000_000, 1_000_000]));
     assert_eq!(
         warnings[0].to_string(),
-        "from 1.0 s to 3.0 s the response time was 40,000 us, compared with 1,000 us in the rest"
+        "from 1.0 s to 3.0 s the response time was 40.0 ms, compared with 1.00 ms in the rest"
     );
     // A stall is most of the stretch in which requests waited for its end.
     let warnings = step(|case| {
@@ -1183,8 +1183,8 @@ fn the_slowest_connection_is_named() {
     let long = told(|case| case.odd_connection(20, 500_000_000));
     assert_eq!(
         Warning::from(long.clone()).to_string(),
-        "1 of 16 connections was slow: local port 40001 to 10.0.0.1:8004 had 20 replies after 500,000 us on average; \
-         the median of the others is 100 after 1,000 us"
+        "1 of 16 connections was slow: local port 40001 to 10.0.0.1:8004 had 20 replies after 500 ms on average; \
+         the median of the others is 100 after 1.00 ms"
     );
     let few = told(|case| case.odd_connection(1, 1_000_000));
     let sentence = Warning::from(few).to_string();

@@ -13,6 +13,7 @@ use crate::{
         output::{Options, OutputArgs},
         request::RequestArgs,
         share::share_in_percent,
+        target::{NamedTarget, check_names},
         time::positive,
     },
     environment,
@@ -30,7 +31,7 @@ use crate::{
 pub struct AbArgs {
     /// The base and the new server, such as http://127.0.0.1:8080/ http://127.0.0.1:8081/
     #[arg(value_name = "URL", num_args = 2, required_unless_present = "base", conflicts_with_all = ["base", "new", "url"])]
-    targets: Vec<Target>,
+    targets: Vec<NamedTarget>,
     /// Command that starts the base; '{listen}' in it becomes the address that it is to listen on
     #[arg(long, value_name = "COMMAND", requires_all = ["new", "url"])]
     base: Option<Build>,
@@ -40,14 +41,14 @@ pub struct AbArgs {
     /// URL of the servers that the commands start, such as 'http://{listen}/'
     #[arg(long, value_name = "URL", requires_all = ["base", "new"])]
     url: Option<String>,
-    /// A new server that is worse by less than this is as good as the base
+    /// The new server may be worse by less than this, and still count as not worse
     #[arg(long, default_value = "5%", value_name = "SHARE%", value_parser = share_in_percent)]
     pub margin: f64,
-    /// Begin no round after this time, but for the first five, though nothing is known
+    /// Begin no round after this time, even without an answer; the first five are always measured
     #[arg(long, default_value = "60s", value_name = "TIME", value_parser = positive)]
     pub budget: Duration,
-    /// Time before each window by turns, in which requests do not count: servers that commands start are new in
-    /// each round
+    /// Warm-up before each window in which the servers are called in turn; those that commands start are new in each
+    /// round
     #[arg(long, default_value = "100ms", value_name = "TIME", value_parser = positive)]
     pub warmup: Duration,
     /// Callers that call the servers by turns; with --rate, the limit on outstanding requests
@@ -74,7 +75,7 @@ pub struct AbArgs {
 #[derive(Debug, Clone)]
 pub enum Servers {
     /// They run already: the base, and the new one.
-    Running([Target; 2]),
+    Running([NamedTarget; 2]),
     /// Commands start them: the base, and the new one; and the form of their URLs.
     Commands([Build; 2], String),
 }
@@ -99,6 +100,11 @@ impl AbArgs {
             let [base, new] = &self.targets[..] else {
                 return Err(usage("ab compares two servers: the base, and the new one"));
             };
+            check_names(&self.targets)?;
+            require(
+                base.name.is_some() == new.name.is_some(),
+                "name both servers, or neither: base=URL new=URL",
+            )?;
             return Ok(Servers::Running([base.clone(), new.clone()]));
         };
         require(

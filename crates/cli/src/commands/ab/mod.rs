@@ -216,7 +216,7 @@ impl Rounds<'_> {
     ) -> anyhow::Result<Vec<Target>> {
         let (builds, url) = match self.servers {
             Servers::Running([base, new]) => {
-                return Ok([base, base, new, new].map(Clone::clone).to_vec());
+                return Ok([base, base, new, new].map(|own| own.url.clone()).to_vec());
             }
             Servers::Commands(builds, url) => (builds, url),
         };
@@ -260,8 +260,16 @@ impl Rounds<'_> {
 
     /// Names the servers of plans, and says where their CPU time is known from.
     fn complete(&self, plans: &mut [Plan]) {
-        for (at, (plan, (name, _))) in plans.iter_mut().zip(SERVERS).enumerate() {
-            plan.target.label = Some(name.to_owned());
+        let given = match self.servers {
+            Servers::Running([base, new]) => [&base.name, &new.name].map(Option::as_deref),
+            Servers::Commands(..) => [None; 2],
+        };
+        for (at, (plan, (side, control_of))) in plans.iter_mut().zip(SERVERS).enumerate() {
+            let name = given[at / NEW].map(|name| match control_of {
+                None => name.to_owned(),
+                Some(_) => format!("{name} again"),
+            });
+            plan.target.label = Some(name.unwrap_or_else(|| side.to_owned()));
             if let Some(started) = self.started.get(at) {
                 plan.target.server.clone_from(&started.source);
             }

@@ -17,6 +17,7 @@ use crate::{
         output::{CounterArgs, Options, ResultArgs},
         range::{Range, optional, within},
         secure::CredentialArgs,
+        target::{NamedTarget, check_names, urls},
         time::positive,
     },
     error::require,
@@ -27,7 +28,7 @@ use crate::{
 pub struct BulkArgs {
     /// Servers, such as tcp://HOST:8004 or grpc://HOST:8005
     #[arg(required = true, value_name = "URL")]
-    targets: Vec<Target>,
+    targets: Vec<NamedTarget>,
     /// Bytes of each run, over all streams: 1GiB, 64MiB,1GiB, 1MiB..1GiB (doubling) or
     /// 1MiB..1GiBx4; or 'server' for what a gRPC server chooses
     #[arg(long, default_value = "1GiB", value_name = "RANGE", value_parser = amount)]
@@ -116,7 +117,7 @@ impl BulkArgs {
             format!("more than {MOST_COMBINATIONS} combinations of targets and settings"),
         )?;
         let mut plans = Vec::new();
-        for target in &self.targets {
+        for NamedTarget { name, url: target } in &self.targets {
             // A server that chooses is not netping's own, whatever its URL looks like.
             let secured = if self.is_chosen() {
                 let alpn = target.scheme.alpn();
@@ -124,7 +125,8 @@ impl BulkArgs {
             } else {
                 self.secure.connector(target)?
             };
-            let target = Destination::new(target.clone(), self.server.source(target), secured);
+            let mut target = Destination::new(target.clone(), self.server.source(target), secured);
+            target.label.clone_from(name);
             plans.extend(settings.iter().map(|settings| BulkPlan {
                 target: target.clone(),
                 settings: settings.clone(),
@@ -158,13 +160,16 @@ impl BulkArgs {
 
     /// Rejects flags that do not go together.
     fn check(&self) -> anyhow::Result<()> {
-        self.secure.check(&self.targets)?;
+        check_names(&self.targets)?;
+        let targets = urls(&self.targets);
+        self.secure.check(&targets)?;
         require(
             !self.verify || self.direction == Direction::Down,
             "--verify compares bytes that come down; the server always counts the bytes that go up",
         )?;
-        let mut targets = self.targets.iter();
-        targets.try_for_each(|target| self.check_target(target))?;
+        targets
+            .iter()
+            .try_for_each(|target| self.check_target(target))?;
         let streams = u64::from(self.streams);
         let mut sizes = self.size.values().iter();
         require(

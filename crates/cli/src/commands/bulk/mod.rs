@@ -9,6 +9,7 @@ use netping_client::{
 };
 use netping_results::{
     bulk::BulkSettings,
+    format::on_one_line,
     run::{Kind, Pairing, Place},
     transfer::Transfer,
 };
@@ -28,7 +29,8 @@ pub fn run(args: &BulkArgs) -> anyhow::Result<Verdict> {
         measure_rounds(runner, args, &plans, &mut streams);
         for (plan, bulk) in plans.iter().zip(&streams) {
             if let Some(note) = bulk.server_note() {
-                let line = format!("  {}: server CPU time unknown: {note}", plan.target.url);
+                let (name, note) = (plan.target.name(), on_one_line(note));
+                let line = format!("  {name}: server CPU time unknown: {note}");
                 runner.console.remark(&line);
             }
         }
@@ -88,6 +90,7 @@ fn measure_rounds(runner: &mut Runner, args: &BulkArgs, plans: &[BulkPlan], stre
             let place = Place { measurement, trial };
             let target = plan.target.url.to_string();
             let mut step = transfer.step(target, plan.settings.clone(), place);
+            step.label.clone_from(&plan.target.label);
             let negotiated = bulk.negotiated().cloned();
             step.security = negotiated.map(|own| plan.target.trust.security(own));
             step.cost.balances = bulk.balances().to_vec();
@@ -100,5 +103,5 @@ fn measure_rounds(runner: &mut Runner, args: &BulkArgs, plans: &[BulkPlan], stre
 fn name(plan: &BulkPlan) -> String {
     let size = BulkSettings::shown(plan.settings.size_bytes);
     let chunk = BulkSettings::shown(plan.settings.chunk_bytes);
-    format!("{} {size} in {chunk}", plan.target.url)
+    format!("{} {size} in {chunk}", plan.target.name())
 }

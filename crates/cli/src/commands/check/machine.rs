@@ -90,8 +90,8 @@ fn about_floor(found: &mut Observations) {
     ] {
         match floor::round_trips(busy) {
             Ok(times) => {
-                let (p50, p99) = (P50.cell_of_times(&times), P99.cell_of_times(&times));
-                found.add(what, format!("p50 {p50} us, p99 {p99} us"));
+                let (p50, p99) = (P50.tell_times(&times), P99.tell_times(&times));
+                found.add(what, format!("p50 {p50}, p99 {p99}"));
             }
             Err(error) => found
                 .add(what, error.to_string())

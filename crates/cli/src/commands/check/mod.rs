@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use netping_client::plan::Plan;
-use netping_protocol::{target::Target, units::number_in};
+use netping_protocol::units::number_in;
 use netping_report::table::{Column, Table};
 use netping_results::format::on_one_line;
 
@@ -17,6 +17,7 @@ use crate::{
     args::{
         export::{JsonTo, say},
         request::RequestArgs,
+        target::NamedTarget,
         time::positive,
     },
     error::{Verdict, tell},
@@ -34,7 +35,7 @@ use crate::{
 pub struct CheckArgs {
     /// Servers, such as tcp://HOST:8004; without one, only this host is looked at
     #[arg(value_name = "URL")]
-    targets: Vec<Target>,
+    targets: Vec<NamedTarget>,
     /// Connections that the run is to open
     #[arg(long, default_value = "1024", value_name = "N", value_parser = number_in::<u64>(1..))]
     connections: u64,
@@ -51,10 +52,10 @@ pub struct CheckArgs {
 impl CheckArgs {
     /// Returns a plan for each server.
     fn plans(&self) -> anyhow::Result<Vec<Plan>> {
-        if !self.targets.is_empty() {
-            self.request.check(&self.targets)?;
+        if self.targets.is_empty() {
+            return Ok(Vec::new());
         }
-        self.request.plans(&self.targets)
+        self.request.named_plans(&self.targets)
     }
 }
 

@@ -14,6 +14,7 @@ use netping_results::{
     format::thousands,
     metric::{P50, P99},
     run::Place,
+    time_unit,
 };
 
 use crate::{
@@ -38,7 +39,7 @@ pub fn look(
     max_clock_error: Option<Duration>,
     interrupt: &Interrupt,
 ) -> Vec<Observation> {
-    let mut found = Observations::about(&plan.target.url.to_string());
+    let mut found = Observations::about(&plan.target.name());
     if !about_round_trips(&mut found, plan, interrupt) {
         return found.all;
     }
@@ -76,9 +77,9 @@ fn about_round_trips(found: &mut Observations, plan: &Plan, interrupt: &Interrup
     let summary = step(&plan, &measured, Place::ALONE).summary;
     let times = &summary.times[Time::Service];
     let failed = summary.accounting.failed();
-    let (p50, p99) = (P50.cell_of_times(times), P99.cell_of_times(times));
+    let (p50, p99) = (P50.tell_times(times), P99.tell_times(times));
     let requests = thousands(REQUESTS as f64);
-    let value = format!("p50 {p50} us, p99 {p99} us, {failed} of {requests} failed");
+    let value = format!("p50 {p50}, p99 {p99}, {failed} of {requests} failed");
     let remedy = "look at its log, and at what lies between";
     found
         .add("round trip", value)
@@ -114,9 +115,9 @@ fn about_clock(found: &mut Observations, plan: &Plan, max: Option<Duration>) {
     }
     match clock_offset::measure(&plan.target) {
         Ok(offset) => {
-            let micros = [offset.offset_ns as f64, offset.uncertainty_ns() as f64];
-            let [own, uncertainty] = micros.map(|nanos| nanos / 1e3);
-            let value = format!("{own:.1} us from this host's, +-{uncertainty:.1}");
+            let times = [offset.offset_ns as f64, offset.uncertainty_ns() as f64];
+            let [own, uncertainty] = times.map(time_unit::time);
+            let value = format!("{own} from this host's, +-{uncertainty}");
             let is_good = max.is_none_or(|max| check_offset(&offset, max).is_ok());
             let remedy = "synchronise both with the same time server (chrony)";
             found.add("clock", value).object_unless(is_good, remedy);

@@ -6,26 +6,29 @@ use netping_client::plan::resolve;
 use netping_protocol::target::Target;
 use url::Host;
 
-use crate::error::require;
+use crate::{args::target::NamedTarget, error::require};
 
 /// The targets at all addresses of some names.
 #[derive(Debug)]
 pub struct Addresses {
     /// A target for each address, except this pod's.
-    pub targets: Vec<Target>,
+    pub targets: Vec<NamedTarget>,
     /// The reason why no address was left out.
     pub warning: Option<String>,
 }
 
 /// Returns each address of each target's name as a target of its own, except the one that the
 /// environment variable of this name has.
-pub fn every_address(targets: &[Target], variable: &str) -> anyhow::Result<Addresses> {
-    let mut found = Vec::new();
+pub fn every_address(targets: &[NamedTarget], variable: &str) -> anyhow::Result<Addresses> {
+    let mut found: Vec<NamedTarget> = Vec::new();
     for target in targets {
-        for address in resolve(target)? {
-            let target = target.at(address.ip());
-            if !found.contains(&target) {
-                found.push(target);
+        for address in resolve(&target.url)? {
+            let (address, url) = (address.ip(), target.url.at(address.ip()));
+            // Each address is a target of its own.
+            let name = target.name.as_ref();
+            let name = name.map(|name| format!("{name} {address}"));
+            if found.iter().all(|own| own.url != url) {
+                found.push(NamedTarget { name, url });
             }
         }
     }
@@ -38,10 +41,10 @@ pub fn every_address(targets: &[Target], variable: &str) -> anyhow::Result<Addre
 }
 
 /// Leaves out the address `own`, which the variable has.
-fn others(mut targets: Vec<Target>, variable: &str, own: Option<&str>) -> Addresses {
+fn others(mut targets: Vec<NamedTarget>, variable: &str, own: Option<&str>) -> Addresses {
     let all = targets.len();
     let address: Option<IpAddr> = own.and_then(|own| own.parse().ok());
-    targets.retain(|target| address.is_none() || address_of(target) != address);
+    targets.retain(|own| address.is_none() || address_of(&own.url) != address);
     let reason = match (own, address) {
         (None, _) => Some("is not set".to_owned()),
         (Some(own), None) => Some(format!("is '{own}', which is no address")),
@@ -77,7 +80,7 @@ mod tests {
             let all = ["tcp://10.0.0.1:8004", "tcp://[fd00::2]:8004"];
             let targets = all.iter().map(|url| url.parse().unwrap()).collect();
             let others = others(targets, "OWN", own);
-            let hosts = others.targets.iter().map(|target| target.host.to_string());
+            let hosts = others.targets.iter().map(|own| own.url.host.to_string());
             (hosts.collect::<Vec<_>>(), others.warning)
         };
         assert_eq!(

@@ -14,7 +14,6 @@ use netping_client::{
     probe::metrics::ServerSource,
 };
 use netping_measure::distribution::samples_for;
-use netping_protocol::target::Target;
 use netping_report::text::Rows;
 use netping_results::{
     run::{Kind, Place},
@@ -30,6 +29,7 @@ use crate::{
     args::{
         range::{CountLimit, count, count_or},
         shared::ComparedArgs,
+        target::NamedTarget,
         time::{positive, warmup},
         trials::{Alternate, Trials},
     },
@@ -46,7 +46,7 @@ use crate::{
 pub struct LatencyArgs {
     /// Servers, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
     #[arg(required_unless_present = "in_process", value_name = "URL")]
-    pub targets: Vec<Target>,
+    pub targets: Vec<NamedTarget>,
     /// Measure echoes with client and server in one process, instead of URLs: first on one thread, so
     /// that no request wakes another core, then with the server on a thread of its own
     #[arg(
@@ -89,11 +89,10 @@ const TRIALS: u32 = 5;
 
 impl LatencyArgs {
     /// Returns a plan for each of these targets, for one of the trials.
-    pub fn plans(&self, targets: &[Target]) -> anyhow::Result<Vec<Plan>> {
+    pub fn plans(&self, targets: &[NamedTarget]) -> anyhow::Result<Vec<Plan>> {
         let parts = self.parts(targets.len());
         let request = &self.compared.shared.request;
-        request.check(targets)?;
-        let mut plans = request.plans(targets)?;
+        let mut plans = request.named_plans(targets)?;
         for plan in &mut plans {
             plan.execution.warmup = self.warmup;
             plan.execution.extent = match self.duration {
@@ -144,10 +143,12 @@ impl LatencyArgs {
         let mut groups = Vec::new();
         for echo in &self.in_process {
             let servers = echo.servers(shutdown)?;
-            let targets = [0, 1].map(|at| servers[at].target.clone());
+            let targets = [0, 1].map(|at| NamedTarget {
+                name: Some(servers[at].label.to_owned()),
+                url: servers[at].target.clone(),
+            });
             let mut plans = self.plans(&targets)?;
             for (plan, own) in plans.iter_mut().zip(servers) {
-                plan.target.label = Some(own.label.to_owned());
                 plan.target.in_process = Some(own.server);
                 // This process's counters are those of both.
                 plan.target.server = ServerSource::Nowhere;
@@ -214,7 +215,7 @@ fn answering(runner: &mut Runner, plans: Vec<Plan>) -> Result<Vec<Plan>, StartEr
     for plan in plans {
         match runner.call(&plan) {
             Ok(()) => answering.push(plan),
-            Err(failure @ StartError::Server(..)) => failures.push(failure),
+            Err(failure) if failure.is_of_server() => failures.push(failure),
             Err(error) => return Err(error),
         }
     }
@@ -246,7 +247,7 @@ fn repeat(runner: &mut Runner, args: &LatencyArgs, plans: &[Plan]) -> anyhow::Re
             }
             let place = Place { measurement, trial };
             match runner.measure(plan, place, |step| Some(rows.show(step))) {
-                Err(failure @ StartError::Server(..)) if args.all_addresses => {
+                Err(failure) if failure.is_of_server() && args.all_addresses => {
                     leave_out(runner, &failure);
                 }
                 measured => measured?,

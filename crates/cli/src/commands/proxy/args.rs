@@ -16,6 +16,7 @@ use crate::{
         load::{CALLERS, ClientLoadArgs},
         range::{CountLimit, Range, count_or, within},
         shared::SharedArgs,
+        target::{NamedTarget, with_name},
         time::positive,
     },
     error::require,
@@ -27,10 +28,10 @@ use crate::{
 pub struct ProxyComparisonArgs {
     /// The backend itself, such as tcp://HOST:8004
     #[arg(long, value_name = "URL")]
-    direct: Target,
+    direct: NamedTarget,
     /// A proxy in front of it, with a name of your choice: haproxy=tcp://HOST:8011; may be repeated
-    #[arg(long = "via", required = true, value_name = "NAME=URL")]
-    proxies: Vec<Named<Target>>,
+    #[arg(long = "via", required = true, value_name = "NAME=URL", value_parser = with_name)]
+    proxies: Vec<NamedTarget>,
     /// Open loop: requests are due at this rate per second, whether or not replies come: 10k or
     /// 10k..25k+1k
     #[arg(
@@ -67,7 +68,7 @@ pub struct ProxyComparisonArgs {
     metrics: Vec<Named<String>>,
 }
 
-/// Name of the path without a proxy.
+/// Name of the path without a proxy, unless the user gives another.
 const DIRECT: &str = "direct";
 
 impl ProxyComparisonArgs {
@@ -90,7 +91,7 @@ impl ProxyComparisonArgs {
                 let mut plan = self.load.plan(base.clone(), callers, None, arrival);
                 plan.target.label = Some(name.to_owned());
                 plan.target.server = self.server(name, target);
-                plan.target.behind_proxy = name != DIRECT;
+                plan.target.behind_proxy = name != self.direct_name();
                 plan.target.reply_length = Some(Arc::clone(&reply_length));
                 plan.load.requests_per_connection = self.requests_per_connection.0;
                 if let Some(hold) = self.hold.filter(|_| self.is_highest(arrival)) {
@@ -127,14 +128,19 @@ impl ProxyComparisonArgs {
     /// Returns the name and the target of each path, the direct one first.
     fn paths(&self) -> impl Iterator<Item = (&str, &Target)> {
         let proxies = self.proxies.iter();
-        iter::once((DIRECT, &self.direct))
-            .chain(proxies.map(|proxy| (proxy.name.as_str(), &proxy.value)))
+        let proxies = proxies.filter_map(|own| Some((own.name.as_deref()?, &own.url)));
+        iter::once((self.direct_name(), &self.direct.url)).chain(proxies)
+    }
+
+    /// Returns the name of the path without a proxy.
+    fn direct_name(&self) -> &str {
+        self.direct.name.as_deref().unwrap_or(DIRECT)
     }
 
     /// Returns the source of the counters of the server or proxy at `target`.
     fn server(&self, name: &str, target: &Target) -> ServerSource {
         let own = &self.shared.request.server;
-        if name == DIRECT {
+        if name == self.direct_name() {
             return own.source(target);
         }
         if let Some(metrics) = self.metrics.iter().find(|metrics| metrics.name == name) {
@@ -158,7 +164,7 @@ impl ProxyComparisonArgs {
             self.shared.request.unix_socket.is_none(),
             "--unix-socket would be the same server on every path: give the proxies' addresses",
         )?;
-        let direct = &self.direct;
+        let direct = &self.direct.url;
         for other in &targets {
             require(
                 other.scheme == direct.scheme,
@@ -172,10 +178,11 @@ impl ProxyComparisonArgs {
     }
 
     fn check_names(&self) -> anyhow::Result<()> {
-        let proxies: BTreeSet<&str> = self.proxies.iter().map(|own| &*own.name).collect();
+        let direct = self.direct_name();
+        let proxies: BTreeSet<&str> = self.paths().skip(1).map(|(name, _)| name).collect();
         require(
-            proxies.len() == self.proxies.len() && !proxies.contains(DIRECT),
-            format!("each --via needs a name of its own, and {DIRECT} is the path without a proxy"),
+            proxies.len() == self.proxies.len() && !proxies.contains(direct),
+            format!("each --via needs a name of its own, and {direct} is the path without a proxy"),
         )?;
         let with_pids: BTreeSet<&str> = self.pids.iter().map(|own| &*own.name).collect();
         let mut sources: Vec<&str> = self.metrics.iter().map(|own| &*own.name).collect();

@@ -7,7 +7,6 @@ use netping_client::{
     plan::{Arrival, Extent, Plan},
     transport::Kind,
 };
-use netping_protocol::target::Target;
 use netping_results::{condition::Condition, format::plural};
 
 use crate::{
@@ -15,6 +14,7 @@ use crate::{
         load::{CALLERS, ClientLoadArgs},
         range::{Range, count, optional, within},
         shared::ComparedArgs,
+        target::{NamedTarget, urls},
     },
     error::require,
 };
@@ -25,7 +25,7 @@ use crate::{
 pub struct ThroughputArgs {
     /// Servers, such as tcp://HOST:8004, grpc://HOST:8005 or http://HOST:80/PATH
     #[arg(required = true, value_name = "URL")]
-    pub targets: Vec<Target>,
+    pub targets: Vec<NamedTarget>,
     /// Callers, each with one request outstanding: 64, 1,8,64, 1..4096 (doubling), 1..4096x4 or
     /// 10..100+10; in an open loop, the limit on outstanding requests
     #[arg(
@@ -72,7 +72,7 @@ impl ThroughputArgs {
     /// only the target differs.
     pub fn groups(&self) -> anyhow::Result<Vec<Vec<Plan>>> {
         self.check()?;
-        let bases = self.compared.shared.request.plans(&self.targets)?;
+        let bases = self.compared.shared.request.named_plans(&self.targets)?;
         let mut groups = Vec::new();
         for &callers in self.callers.values() {
             let counts = optional(self.connections.as_ref()).into_iter();
@@ -94,8 +94,9 @@ impl ThroughputArgs {
 
     fn check(&self) -> anyhow::Result<()> {
         let request = &self.compared.shared.request;
-        request.check(&self.targets)?;
-        let kinds = self.targets.iter().map(|target| request.kind(target));
+        let targets = urls(&self.targets);
+        request.check(&targets)?;
+        let kinds = targets.iter().map(|target| request.kind(target));
         let kinds = kinds.collect::<anyhow::Result<Vec<_>>>()?;
         self.check_sharing(&kinds)?;
         match self.requests {
@@ -123,8 +124,9 @@ impl ThroughputArgs {
         require(
             fewest >= most,
             format!(
-                "{target} has a connection for each caller: its {most} callers cannot share {}. Measure it in a command of \
+                "{} has a connection for each caller: its {most} callers cannot share {}. Measure it in a command of \
                  its own, or give all targets --connections {most}",
+                target.url,
                 plural(fewest, "connection")
             ),
         )

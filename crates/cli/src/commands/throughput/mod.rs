@@ -56,8 +56,8 @@ pub fn run(args: &ThroughputArgs) -> anyhow::Result<Verdict> {
                     }
                 }
             }
-            let target = groups[0][target].target.url.to_string();
-            if let Some(line) = of_sweep(&runner.store.run, &target) {
+            let name = groups[0][target].target.name();
+            if let Some(line) = of_sweep(&runner.store.run, &name) {
                 runner.console.say(&line);
             }
         }

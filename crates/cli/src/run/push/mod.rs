@@ -16,7 +16,7 @@ use std::{
 
 use netping_client::{plan::Plan, probe::http_agent::http_agent};
 use netping_measure::recorder::Interval;
-use netping_results::run::Step;
+use netping_results::{format::on_one_line, run::Step};
 
 use self::metrics::Metrics;
 
@@ -125,7 +125,8 @@ fn run(url: &str, pushes: &Receiver<String>, trouble: &Sender<String>) {
             complained = true;
             // The run may be over.
             let _ = trouble.send(format!(
-                "warning: --prometheus-push: cannot push to {url}: {error}; the run goes on without it"
+                "warning: --prometheus-push: cannot push to {url}: {}; the run goes on without it",
+                on_one_line(&error.to_string())
             ));
         }
     }

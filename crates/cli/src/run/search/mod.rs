@@ -38,6 +38,9 @@ const AGREEING: usize = 2;
 /// A rate of which so many windows in a row are disturbed cannot be measured.
 const IN_A_ROW: usize = 3;
 
+/// Warnings by which the client needed more CPU time than it has.
+const FULL: [&str; 2] = ["CLIENT_BOUND", "CLIENT_THROTTLED"];
+
 /// The most disturbed windows of a search.
 const MOST_DISTURBED: usize = 40;
 
@@ -316,7 +319,8 @@ impl Search {
         if let (End::Machine, Some(bound)) = (self.end(), self.bounds.last()) {
             let rate = thousands(bound.rate);
             sentences.push(format!(
-                "this machine, not the server, is the limit: {rate} req/s could not be measured"
+                "{rate} req/s could not be measured, which says nothing about the server: {}",
+                self.cause()
             ));
         }
         if self.disturbed > 0 {
@@ -326,6 +330,15 @@ impl Search {
             sentences.push(format!("{windows} did not count ({names})"));
         }
         sentences.join("; ")
+    }
+
+    /// Says what kept rates from being measured, and what to do about it.
+    fn cause(&self) -> &'static str {
+        if self.disturbances.iter().any(|name| FULL.contains(name)) {
+            "the client used all the CPU time that it has; give it more cores, or a larger machine"
+        } else {
+            "the client or the server waited for CPUs that other programs had; end these, and search again"
+        }
     }
 
     /// Says which rate was found.
@@ -584,8 +597,10 @@ mod tests {
             thousands(kept)
         );
         assert!(text.starts_with(&kept), "{text}");
-        let limit = "; this machine, not the server, is the limit: ";
-        let limit = format!("{limit}{} req/s could not be measured; ", thousands(bound));
+        let limit = format!(
+            "; {} req/s could not be measured, which says nothing about the server: the client or the server waited for CPUs",
+            thousands(bound)
+        );
         assert!(text.contains(&limit), "{text}");
     }
 
@@ -628,8 +643,9 @@ mod tests {
         let text = search.result(&"p99<1ms".parse().unwrap());
         assert_eq!(
             text,
-            "the search ended before it found a rate; this machine, not the server, is the limit: 1,000 req/s could \
-             not be measured; 3 disturbed windows did not count (CLIENT_STARVED)"
+            "the search ended before it found a rate; 1,000 req/s could not be measured, which says nothing about the \
+             server: the client or the server waited for CPUs that other programs had; end these, and search again; \
+             3 disturbed windows did not count (CLIENT_STARVED)"
         );
         // Or once there are none any more.
         let (search, windows) = simulated(|rate, window| {

@@ -42,6 +42,7 @@ use crate::{
     plan::Destination,
     probe::metrics::{Probe, Reading},
     transport::{Failure, ServerEndpoint},
+    workload::first_call::without_answer,
 };
 
 /// Limit on the bytes of the warm-up.
@@ -133,9 +134,7 @@ impl Bulk {
             };
             let opened = runtime.block_on(bulk.open_streams(interrupt));
             opened.map_err(|ended| match ended {
-                Ended::Failed(failure) => {
-                    StartError::Server(plan.target.url.clone(), failure.at(CANNOT_CONNECT))
-                }
+                Ended::Failed(failure) => without_answer(&plan.target, failure.at(CANNOT_CONNECT)),
                 Ended::Interrupted => StartError::Interrupted,
             })?;
             Ok(bulk)
