@@ -63,9 +63,6 @@ fn usage_errors_suggest_a_correction() {
             "the range is empty: 10 is larger than 1",
         ),
         ("throughput tcp://127.0.0.1:1 -c x", "a range looks like"),
-        ("127.0.0.1:8004", "write tcp://127.0.0.1:8004,"),
-        ("localhost:8080", "write http://localhost:8080,"),
-        ("latency localhost:8080", "write http://localhost:8080,"),
         (
             "throughput tcp://127.0.0.1:1 -c 1..x",
             "'x' is not a number; a range looks like",
@@ -74,14 +71,6 @@ fn usage_errors_suggest_a_correction() {
             "throughput tcp://127.0.0.1:1 --find latency<5ms",
             "there is no 'latency': name a quantile of the times, such as p99",
         ),
-        (
-            "throughput a=tcp://127.0.0.1:1 a=tcp://127.0.0.1:2",
-            "two targets have the name 'a'",
-        ),
-        ("latency a,b=tcp://127.0.0.1:1", "is no name for a target"),
-        ("ab old=http://127.0.0.1:1 http://127.0.0.1:2", "name both"),
-        ("throughputs", "neither a command"),
-        ("udp://127.0.0.1:1", "unknown scheme 'udp'"),
         (
             "throughput tcp://127.0.0.1:1 -c 1 --connections 2",
             "--connections is for grpc://",
@@ -157,6 +146,23 @@ fn usage_errors_suggest_a_correction() {
             "bulk tcp://127.0.0.1:1 --tls-insecure",
             "--tls-insecure is for targets with TLS",
         ),
+    ]);
+}
+
+#[test]
+fn a_wrong_target_gets_the_right_one() {
+    assert_usage(&[
+        ("127.0.0.1:8004", "write tcp://127.0.0.1:8004,"),
+        ("localhost:8080", "write http://localhost:8080,"),
+        ("latency localhost:8080", "write http://localhost:8080,"),
+        (
+            "throughput a=tcp://127.0.0.1:1 a=tcp://127.0.0.1:2",
+            "two targets have the name 'a'",
+        ),
+        ("latency a,b=tcp://127.0.0.1:1", "is no name for a target"),
+        ("ab old=http://127.0.0.1:1 http://127.0.0.1:2", "name both"),
+        ("throughputs", "neither a command"),
+        ("udp://127.0.0.1:1", "unknown scheme 'udp'"),
     ]);
 }
 

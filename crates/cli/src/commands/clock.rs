@@ -70,8 +70,11 @@ pub fn run(args: &ClockArgs) -> anyhow::Result<Verdict> {
     Ok(verdict)
 }
 
+/// Nanoseconds of an offset.
+type Nanos = fn(&ClockOffset) -> f64;
+
 fn table(offsets: &[ClockOffset]) -> String {
-    let numbers: [(&str, fn(&ClockOffset) -> f64); 3] = [
+    let numbers: [(&str, Nanos); 3] = [
         ("offset", |own| own.offset_ns as f64),
         ("+-", |own| own.uncertainty_ns() as f64),
         ("round trip", |own| own.round_trip_ns as f64),

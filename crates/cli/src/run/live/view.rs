@@ -2,7 +2,7 @@
 
 use netping_measure::counts::Counts;
 use netping_report::{bars::bars, table::is_unicode};
-use netping_results::format::{nanos_as_micros, thousands};
+use netping_results::{format::thousands, time_unit::time};
 use ratatui::{
     Frame,
     buffer::Buffer,
@@ -142,7 +142,10 @@ fn times(step: &RunningStep) -> Plot<'static> {
     ];
     let mut title = vec![Span::raw("response: ")];
     for (at, line) in lines.iter().enumerate() {
-        let latest = line.points.last().map(|(_, time)| micros(*time));
+        let latest = line
+            .points
+            .last()
+            .map(|&(_, nanoseconds)| time(nanoseconds));
         let latest = latest.unwrap_or_else(|| "-".to_owned());
         let text = format!("{} {latest}", line.name);
         title.extend((at > 0).then(|| Span::raw(", ")));
@@ -153,7 +156,7 @@ fn times(step: &RunningStep) -> Plot<'static> {
         lines,
         seconds: seconds(step),
         may_be_logarithmic: true,
-        label: micros,
+        label: time,
     }
 }
 
@@ -192,10 +195,6 @@ fn seconds(step: &RunningStep) -> [u64; 2] {
     let length = length.clamp(SHORTEST, KEPT as u64);
     let first = last.saturating_sub(length);
     [first, first + length]
-}
-
-fn micros(nanoseconds: f64) -> String {
-    format!("{} us", nanos_as_micros(Some(nanoseconds as u64)))
 }
 
 /// Returns the numbers of replies and of failures, and their kinds.
@@ -299,7 +298,7 @@ mod tests {
                 assert!(text.contains(part), "{part}\n{text}");
             }
             // The axis has the last minute, and units.
-            for part in [" 60 s", " 80 s", " 50.0 us", "1,000 us", "200/s"] {
+            for part in [" 60 s", " 80 s", " 50.0 us", "1.00 ms", "200/s"] {
                 assert!(text.contains(part), "{part}\n{text}");
             }
             assert!(!text.contains(" 20 s"), "{text}");
