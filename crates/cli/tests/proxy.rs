@@ -444,7 +444,7 @@ fn usage_errors_suggest_a_correction() {
         ),
         (
             "proxy --direct tcp://127.0.0.1:1 --via =tcp://127.0.0.1:1 --rate 1",
-            "write NAME=",
+            "is no name for a target",
         ),
         (
             "proxy --direct tcp://127.0.0.1:1 --via a=udp://127.0.0.1:1 --rate 1",

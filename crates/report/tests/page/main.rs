@@ -281,7 +281,7 @@ fn a_short_look_has_the_histogram_of_the_terminal() {
         .iter()
         .zip(text.split("response times with").skip(1))
     {
-        let rows = drawn.lines().skip(2).take_while(|line| !line.is_empty());
+        let rows = drawn.lines().skip(2).take_while(|line| line.contains('%'));
         let counts = rows.map(|line| line.split_whitespace().nth(1).unwrap().replace(',', ""));
         let counts: Vec<f64> = counts.map(|count| count.parse().unwrap()).collect();
         let bars: Vec<f64> = panel.series[0].points.iter().map(|point| point.y).collect();
