@@ -5,14 +5,10 @@ use std::collections::BTreeMap;
 use maud::{Markup, html};
 
 use super::{
+    frame::AxisFrame,
     pen::{PALETTE, class, number},
-    plane::AxisFrame,
 };
 use crate::page::chart::{Mark, Panel, Point};
-
-/// Room for the sums of columns above the plane, and for those of rows at its right.
-pub(super) const ABOVE: f64 = 36.0;
-pub(super) const RIGHT: f64 = 40.0;
 
 /// The distance between the plane and the sums, and the longest bar of these.
 const GAP: f64 = 4.0;

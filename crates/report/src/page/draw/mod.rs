@@ -5,6 +5,7 @@
 //! are the reader's theme.
 
 mod cells;
+mod frame;
 mod key;
 mod labels;
 mod pen;
@@ -66,7 +67,7 @@ pub(super) fn svg(chart: &Chart, width: f64, before: &Markup) -> Markup {
             all.push(rows::draw(part, &mut pen));
             continue;
         };
-        let axes = plane::Axes {
+        let axes = frame::Axes {
             plane,
             xs: xs(chart, plane),
             id: format!("{}-{drawn}-{width}", chart.file_stem()),
@@ -95,7 +96,7 @@ pub(super) fn svg(chart: &Chart, width: f64, before: &Markup) -> Markup {
 }
 
 /// Draws a panel with two axes under its heading; `is_named`: the legend of the chart names its lines.
-fn on_plane(panel: &Panel, axes: &plane::Axes<'_>, is_named: bool, pen: &mut Pen) -> Markup {
+fn on_plane(panel: &Panel, axes: &frame::Axes<'_>, is_named: bool, pen: &mut Pen) -> Markup {
     let heading = heading(&panel.title, pen.take(LINE + 6.0) + 1.0, pen.width);
     let keys = key::of(slice::from_ref(panel));
     if keys.len() > MOST_LINES {
@@ -119,7 +120,7 @@ fn xs(chart: &Chart, plane: &Plane) -> Vec<f64> {
         .panels
         .iter()
         .filter(is_alike)
-        .flat_map(plane::xs)
+        .flat_map(frame::xs)
         .collect()
 }
 
