@@ -56,9 +56,17 @@ fn with_scheme(target: &Target, scheme: Scheme) -> String {
     let path = match scheme.protocol() {
         same if same == target.scheme.protocol() => &target.path,
         Protocol::Http => "/",
+        Protocol::Grpc if names_method(&target.path) => &target.path,
         _ => "",
     };
     format!("{}://{}{path}", scheme.as_str(), target.authority())
+}
+
+/// Returns true for a path that a gRPC call may have: `/package.Service/Method`.
+fn names_method(path: &str) -> bool {
+    let is_part = |part: &str| !part.is_empty() && !part.contains(['?', '/']);
+    let parts = path.strip_prefix('/').and_then(|path| path.split_once('/'));
+    parts.is_some_and(|(service, method)| is_part(service) && is_part(method))
 }
 
 #[cfg(test)]
@@ -74,6 +82,10 @@ mod tests {
         let some = |url: &str| Some(url.to_owned());
         assert_eq!(meant("grpc://h:1/a.B/C", Spoken::Http), some("http://h:1/"));
         assert_eq!(meant("http://h:1/x?y", Spoken::Http2), some("grpc://h:1"));
+        assert_eq!(
+            meant("http://h:1/a.B/C", Spoken::Http2),
+            some("grpc://h:1/a.B/C")
+        );
         assert_eq!(meant("http://h:1/x", Spoken::Tls), some("https://h:1/x"));
         assert_eq!(meant("https://h:1/x", Spoken::Http), some("http://h:1/x"));
         assert_eq!(

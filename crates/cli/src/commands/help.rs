@@ -329,12 +329,16 @@ pub fn parse() -> Cli {
         command()
     };
     let matches = command.try_get_matches();
-    let matches = matches.unwrap_or_else(|error| with_hints(error).exit());
+    let words = || env::args_os().map(|word| word.to_string_lossy().into_owned());
+    let matches = matches.unwrap_or_else(|error| with_hints(error, words()).exit());
     Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
 }
 
-/// Returns the error with the hints that help here.
-pub(super) fn with_hints(mut error: Error) -> Error {
+/// Returns the error of a command line with the hints that help here.
+pub(super) fn with_hints(
+    mut error: Error,
+    mut words: impl Iterator<Item = impl AsRef<str>>,
+) -> Error {
     // It would explain how to pass a misspelled flag as a target.
     error.remove(ContextKind::Suggested);
     // A command line may begin with a target, so a misspelled command is read as one.
@@ -348,6 +352,7 @@ pub(super) fn with_hints(mut error: Error) -> Error {
     }
     if error.kind() == ErrorKind::UnknownArgument
         && let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg)
+        && !words.any(|word| is_long_with_one_dash(word.as_ref(), flag))
         && let Some(tip) = habit(flag).or_else(|| commands_with(flag))
     {
         error.remove(ContextKind::SuggestedArg);
@@ -355,6 +360,12 @@ pub(super) fn with_hints(mut error: Error) -> Error {
         error.insert(ContextKind::Suggested, tip);
     }
     error
+}
+
+/// Returns true for `-plaintext`, of which clap takes only `-p` for the flag.
+fn is_long_with_one_dash(word: &str, flag: &str) -> bool {
+    let rest = word.strip_prefix(flag).filter(|_| flag.len() == 2);
+    rest.is_some_and(|rest| rest.len() > 1 && rest.bytes().all(|byte| byte.is_ascii_lowercase()))
 }
 
 /// Says which flag does what a flag of other tools does.
@@ -516,7 +527,7 @@ mod tests {
     fn a_misspelled_command_or_flag_gets_a_hint_that_helps() {
         let said = |words: &[&str]| {
             let error = command().try_get_matches_from(words).unwrap_err();
-            with_hints(error).to_string()
+            with_hints(error, words.iter()).to_string()
         };
         let command = said(&["netping", "troughput", "tcp://localhost"]);
         assert!(command.contains("exists: 'throughput'"), "{command}");
@@ -541,6 +552,8 @@ mod tests {
             let tip = "of other tools is --rate N (throughput, ab, proxy): ";
             assert!(habit.contains(tip), "{habit}");
         }
+        let with_one_dash = said(&["netping", "tcp://localhost", "-plaintext"]);
+        assert!(!with_one_dash.contains("tip"), "{with_one_dash}");
     }
 
     #[test]

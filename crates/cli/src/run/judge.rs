@@ -6,7 +6,7 @@ use netping_results::{
     comparison::Compared,
     condition::{Answer, Condition},
     format::on_one_line,
-    run::{Run, Step},
+    run::{Kind, Run, Step},
     warning::Warnings,
 };
 
@@ -54,7 +54,7 @@ impl Judge {
 
     /// Fails the command if a step broke a limit, and returns a line for each. The failures of bulk
     /// streams are judged with those of all runs, by [`Judge::whole`].
-    pub fn step(&mut self, step: &Step, has_trials: bool) -> Vec<String> {
+    pub fn step(&mut self, step: &Step, kind: Kind, has_trials: bool) -> Vec<String> {
         let mut lines = self.broken(step, has_trials);
         self.has_judged = true;
         self.note(&lines);
@@ -65,11 +65,14 @@ impl Judge {
             self.decide(Verdict::Requests);
         }
         if step.summary.scheduled == 0 && step.status == Status::Complete {
-            self.decide(Verdict::Requests);
-            lines.push(
-                "warning: no request ended within the window; use a longer -d, or a shorter --timeout"
-                    .to_owned(),
-            );
+            // `ab` says itself what it cannot tell.
+            if kind != Kind::Ab {
+                self.decide(Verdict::Requests);
+            }
+            lines.push(format!(
+                "warning: {}: no request ended within the window; measure longer, or with a shorter --timeout",
+                step.label.as_ref().unwrap_or(&step.target)
+            ));
         }
         lines
     }
@@ -206,7 +209,7 @@ mod tests {
         warnings: &[Warning],
     ) -> (Verdict, String, bool) {
         let (mut judge, run) = (judge(flags, condition), run(warnings));
-        judge.step(&run.steps[0], false);
+        judge.step(&run.steps[0], run.kind, false);
         judge.whole(&run);
         let passed = judge.passed().is_some();
         let line = judge.strictly().unwrap_or_default();
@@ -216,6 +219,20 @@ mod tests {
     fn invalid() -> Warning {
         let (share, time_share) = (0.5, 0.5);
         Errors { share, time_share }.into()
+    }
+
+    #[test]
+    fn a_window_without_replies_fails_the_command_unless_it_is_ab() {
+        let mut run = run(&[]);
+        run.steps[0].summary.scheduled = 0;
+        let judged = |kind| {
+            let mut judge = judge(&[], None);
+            let lines = judge.step(&run.steps[0], kind, true);
+            assert!(lines[0].contains(&run.steps[0].target), "{lines:?}");
+            judge.verdict
+        };
+        assert_eq!(judged(Kind::Throughput), Verdict::Requests);
+        assert_eq!(judged(Kind::Ab), Verdict::Success);
     }
 
     #[test]

@@ -473,7 +473,7 @@ impl Runner {
     pub fn judge_from(&mut self, first: usize) {
         let run = &self.store.run;
         for step in &run.steps[first..] {
-            for line in self.judge.step(step, run.order_seed.is_some()) {
+            for line in self.judge.step(step, run.kind, run.order_seed.is_some()) {
                 self.console.remark(&line);
             }
         }

@@ -153,7 +153,13 @@ impl DataSource {
     fn wrong(&self, number: Option<usize>, reason: &str) -> DataError {
         let number = number.map(|number| format!(", document {number}"));
         let number = number.unwrap_or_default();
-        DataError::Unfit(format!("--data {}{number}: {reason}", self.name))
+        let is_file = !self.name.starts_with('@') && Path::new(&self.name).is_file();
+        let hint = if is_file {
+            "; '@' before its name means the file's contents"
+        } else {
+            ""
+        };
+        DataError::Unfit(format!("--data {}{number}: {reason}{hint}", self.name))
     }
 
     fn read(value: &str) -> Result<Self> {

@@ -64,7 +64,7 @@ pub(super) fn title(words: &[String]) -> &str {
 
 /// Reads the words of a step.
 pub(super) fn parse(words: &[String], given: &Given) -> Result<Cli, String> {
-    let cli = Cli::try_parse_from(words).map_err(reason)?;
+    let cli = Cli::try_parse_from(words).map_err(|error| reason(error, words))?;
     let command = command_of(words);
     if cli.command.is_some() && command.is_none() {
         return Err(format!(
@@ -90,9 +90,9 @@ pub(super) fn result_of(words: &[String]) -> Option<JsonTo> {
     own.try_get_one("json").ok().flatten().cloned()
 }
 
-/// Returns the reason and the hint of an error, without what is about command lines.
-fn reason(error: clap::Error) -> String {
-    let text = help::with_hints(error).to_string();
+/// Returns the reason and the hint of an error in these words, without what is about command lines.
+fn reason(error: clap::Error, words: &[String]) -> String {
+    let text = help::with_hints(error, words.iter()).to_string();
     let Some(text) = text.strip_prefix("error: ") else {
         return "a step measures or works on result files".to_owned();
     };

@@ -166,7 +166,7 @@ fn judge_found(runner: &mut Runner, search: &Search, first: usize) {
     };
     let steps = runner.store.run.steps.iter();
     for step in steps.filter(|step| !step.set_aside && is_at(step, rate, first)) {
-        for line in runner.judge.step(step, true) {
+        for line in runner.judge.step(step, Kind::Throughput, true) {
             runner.console.remark(&line);
         }
     }
