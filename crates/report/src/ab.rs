@@ -53,8 +53,8 @@ fn rounds(run: &Run) -> String {
 pub fn legend(run: &Run, decided: &Decided) -> String {
     format!(
         "{}: {}. A value is the mean of the rounds on a logarithmic scale, with both of the two measurements of base \
-         and new; a change is that from base to new. If the rounds are independent, all of these intervals hold \
-         together, after every round, with a probability of 95 %. 'base again' and 'new again' are the changes from a \
+         and new; a change is that from base to new. With a probability of 95 %, all of these intervals hold \
+         together, and held after every round; that takes rounds that are independent. 'base again' and 'new again' are the changes from a \
          server to itself.",
         rounds(run),
         how(run, decided).join("; "),

@@ -6,7 +6,7 @@ use clap::Args;
 use netping_client::plan::{Arrival, Plan};
 use netping_protocol::{target::Target, units::number_in};
 
-use super::builds::{Build, LISTEN};
+use super::builds::{Build, is_filled};
 use crate::{
     args::{
         load::with_callers,
@@ -32,7 +32,7 @@ pub struct AbArgs {
     /// The base and the new server, such as http://127.0.0.1:8080/ http://127.0.0.1:8081/
     #[arg(value_name = "URL", num_args = 2, required_unless_present = "base", conflicts_with_all = ["base", "new", "url"])]
     targets: Vec<NamedTarget>,
-    /// Command that starts the base; '{listen}' in it becomes the address that it is to listen on
+    /// Command that starts the base; '{listen}' in it becomes the address to listen on, '{port}' its port
     #[arg(long, value_name = "COMMAND", requires_all = ["new", "url"])]
     base: Option<Build>,
     /// Command that starts the new server
@@ -108,7 +108,7 @@ impl AbArgs {
             return Ok(Servers::Running([base.clone(), new.clone()]));
         };
         require(
-            url.contains(LISTEN),
+            is_filled(url),
             "--url is that of whichever address a server gets: write it like 'http://{listen}/'",
         )?;
         Ok(Servers::Commands([base.clone(), new.clone()], url.clone()))

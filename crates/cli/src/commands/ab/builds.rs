@@ -18,6 +18,9 @@ use crate::{error::usage, server_process::ServerProcess};
 /// Stands for the address that a server is to listen on.
 pub const LISTEN: &str = "{listen}";
 
+/// Stands for its port alone; the address is 127.0.0.1.
+const PORT: &str = "{port}";
+
 /// The time for a server to begin to listen.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -34,9 +37,10 @@ impl FromStr for Build {
     fn from_str(text: &str) -> Result<Self, String> {
         let words = shlex::split(text).filter(|words| !words.is_empty());
         let words = words.ok_or("not a command line: it is empty, or a quote is not closed")?;
-        if !words.iter().any(|word| word.contains(LISTEN)) {
+        if !words.iter().any(|word| is_filled(word)) {
             return Err(format!(
-                "the command must say where it listens: write {LISTEN} for the address, as in 'server --listen {LISTEN}'"
+                "the command must say where it listens: write {LISTEN} for the address, as in 'server --listen \
+                 {LISTEN}', or {PORT} for a port of 127.0.0.1"
             ));
         }
         Ok(Self(words))
@@ -46,10 +50,9 @@ impl FromStr for Build {
 impl Build {
     /// Starts a server at an address, on these CPUs, or on any if there are none. `url` is the form of its URL.
     pub fn start(&self, address: &str, url: &str, cpus: &[usize]) -> anyhow::Result<ServerProcess> {
-        let fill = |text: &str| text.replace(LISTEN, address);
-        let target = fill(url).parse::<Target>();
+        let target = filled(url, address).parse::<Target>();
         let target = target.map_err(|error| usage(format!("--url: {error}")))?;
-        let words: Vec<String> = self.0.iter().map(|word| fill(word)).collect();
+        let words: Vec<String> = self.0.iter().map(|word| filled(word, address)).collect();
         ServerProcess::start_program(&words, target, cpus)
     }
 
@@ -60,11 +63,7 @@ impl Build {
         interrupt: &Interrupt,
     ) -> anyhow::Result<()> {
         let port = server.target.port;
-        let line = || {
-            self.0
-                .join(" ")
-                .replace(LISTEN, &format!("127.0.0.1:{port}"))
-        };
+        let line = || filled(&self.0.join(" "), &format!("127.0.0.1:{port}"));
         let deadline = Deadline::after(PATIENCE);
         loop {
             if interrupt.is_set() {
@@ -86,6 +85,17 @@ impl Build {
             thread::sleep(LOOK);
         }
     }
+}
+
+/// Returns true for a text in which an address or a port stands.
+pub fn is_filled(text: &str) -> bool {
+    [LISTEN, PORT].iter().any(|form| text.contains(form))
+}
+
+/// Returns a text with an address where it is to stand.
+fn filled(text: &str, address: &str) -> String {
+    let port = address.rsplit(':').next().unwrap_or_default();
+    text.replace(LISTEN, address).replace(PORT, port)
 }
 
 /// Returns this number of different addresses of the loopback that nobody serves, over TCP or UDP.
@@ -161,6 +171,8 @@ mod tests {
             words("server --name 'a b' --listen {listen}").unwrap(),
             ["server", "--name", "a b", "--listen", "{listen}"]
         );
+        assert!(words("server {port}").is_ok());
+        assert_eq!(filled("{listen} {port}", "127.0.0.1:80"), "127.0.0.1:80 80");
         for wrong in ["", "server", "server 'a {listen}"] {
             assert!(words(wrong).is_err(), "{wrong}");
         }
