@@ -252,7 +252,9 @@ impl Rounds<'_> {
         let may_wait = || !self.started.is_empty() && !deadline.left().is_zero();
         loop {
             match runner.call_all(&calls) {
-                Err(StartError::Server(..)) if may_wait() => thread::sleep(BETWEEN_CALLS),
+                Err(failure) if failure.is_of_server() && may_wait() => {
+                    thread::sleep(BETWEEN_CALLS);
+                }
                 answered => return answered,
             }
         }
