@@ -54,8 +54,8 @@ pub fn legend(run: &Run, decided: &Decided) -> String {
     format!(
         "{}: {}. A value is the mean of the rounds on a logarithmic scale, with both of the two measurements of base \
          and new; a change is that from base to new. With a probability of 95 %, all of these intervals hold \
-         together, and held after every round; that takes rounds that are independent. 'base again' and 'new again' are the changes from a \
-         server to itself.",
+         together, and held after every round; that takes rounds that are independent. 'base again' and 'new again' are \
+         the changes from a server to itself.",
         rounds(run),
         how(run, decided).join("; "),
     )

@@ -1,4 +1,4 @@
-//! What counts of a run that did not come to its end.
+//! The whole rounds and trials of a run that did not come to its end.
 
 use netping_measure::status::Status;
 use netping_results::{

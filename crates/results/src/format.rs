@@ -33,11 +33,6 @@ pub fn figures(number: f64) -> String {
     }
 }
 
-/// Microseconds, without their unit.
-pub fn micros(microseconds: f64) -> String {
-    figures(microseconds)
-}
-
 /// A share, from 0 to 1, in per cent. One that is more than nothing does not look like it.
 pub fn share(share: f64) -> String {
     if share > 0.0 && share < 1e-5 {
@@ -69,7 +64,7 @@ pub fn signed(microseconds: f64) -> String {
     format!(
         "{}{}",
         if microseconds < 0.0 { "" } else { "+" },
-        micros(microseconds)
+        figures(microseconds)
     )
 }
 
@@ -164,9 +159,9 @@ mod tests {
         assert_eq!(thousands(999.0), "999");
         assert_eq!(thousands(1_236_012.0), "1,236,012");
         assert_eq!(thousands(-1234.0), "-1,234");
-        assert_eq!(micros(7.516), "7.52");
-        assert_eq!(micros(9.996), "10.0");
-        assert_eq!(micros(99.96), "100");
+        assert_eq!(figures(7.516), "7.52");
+        assert_eq!(figures(9.996), "10.0");
+        assert_eq!(figures(99.96), "100");
         assert_eq!(
             (signed(7.516), signed(-7.516)),
             ("+7.52".to_owned(), "-7.52".to_owned())

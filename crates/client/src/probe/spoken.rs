@@ -14,7 +14,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 /// A request that servers of most protocols answer, each in its own way.
 const QUESTION: &[u8] = b"GET / HTTP/1.1\r\nHost: netping\r\nConnection: close\r\n\r\n";
 
-/// What a web server says that got plain HTTP where it speaks TLS.
+/// Words of a web server that speaks TLS and got plain HTTP.
 const WANTS_TLS: &[&str] = &["HTTPS port", "HTTPS server"];
 
 /// The frames with which a server begins HTTP/2, or rejects what is none: SETTINGS and GOAWAY (RFC 9113, section 6).

@@ -69,8 +69,8 @@ pub struct Panel {
     pub title: String,
     /// The unit of the values.
     pub unit: PageUnit,
-    /// What it has in common with the panels before and after it whose rows lie beside its own, where there is room:
-    /// empty where these are those of the whole chart.
+    /// Heading of the panels whose rows lie side by side where there is room; empty if all panels of the chart
+    /// do.
     pub band: String,
     /// Its axes; without them, a row for each series, in which values go to the right.
     pub plane: Option<Plane>,
@@ -138,7 +138,7 @@ pub struct Plane {
     pub is_joined: bool,
     /// A grey area from x to x: its ends there.
     pub grey: Vec<(f64, [f64; 2])>,
-    /// What happened at an x, in words.
+    /// Events, each with its place on the horizontal axis.
     pub events: Vec<(f64, String)>,
 }
 

@@ -1,7 +1,7 @@
 //! Numbers with their units, as a page shows them.
 
 use netping_results::{
-    format::{self, micros, signed, thousands},
+    format::{self, figures, signed, thousands},
     metric::{self, Metric},
 };
 
@@ -63,7 +63,7 @@ impl PageUnit {
             Self::Of(unit) => unit.show(number),
             Self::Change(metric) => percent(metric, number),
             Self::Added => signed(number / 1e3),
-            Self::Elapsed => duration(number, micros),
+            Self::Elapsed => duration(number, figures),
             Self::Count(_) => thousands(number),
             Self::Rank => format!("connection {}", thousands(number)),
             Self::Quantile => format!("p{number}"),

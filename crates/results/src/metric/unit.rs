@@ -1,7 +1,7 @@
 //! The units of metrics: how values read, and how limits are written.
 
 use crate::{
-    format::{micros, share, thousands},
+    format::{figures, share, thousands},
     time_unit::{TimeUnit, time},
 };
 
@@ -29,8 +29,8 @@ impl Unit {
     pub fn show(self, value: f64) -> String {
         match self {
             Self::PerSecond | Self::Count => thousands(value),
-            Self::Nanos => micros(value / 1e3),
-            Self::CpuMicros => micros(value),
+            Self::Nanos => figures(value / 1e3),
+            Self::CpuMicros => figures(value),
             Self::Share => share(value),
             Self::GibPerSecond | Self::CpuPerGib => format!("{value:.3}"),
         }

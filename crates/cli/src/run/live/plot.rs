@@ -31,7 +31,7 @@ pub(super) struct NamedLine {
     pub(super) points: Vec<(u64, f64)>,
 }
 
-/// What is drawn.
+/// Lines over a time axis.
 #[derive(Debug)]
 pub(super) struct Plot<'a> {
     pub(super) title: Text<'a>,

@@ -23,7 +23,7 @@ const HIGH: u16 = 16;
 const BARS: u16 = 13;
 const CHARTS: u16 = 10;
 
-/// Who has the CPUs is told from this height on.
+/// The least height, in lines, at which the balance of the CPUs is shown.
 const BALANCES: u16 = 18;
 
 /// The characters of a line that may stay empty, as the next word does not fit.

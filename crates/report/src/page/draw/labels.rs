@@ -11,7 +11,7 @@ type Area = [f64; 4];
 /// The place of a name: where it begins, and its baseline.
 pub(super) type Place = [f64; 2];
 
-/// What is taken on a plane, and its ends.
+/// The places on a plane that are taken, and its ends.
 pub(super) struct Labels {
     within: Area,
     taken: Vec<Area>,
