@@ -15,7 +15,8 @@ use crate::{
     table::{Column, Layout, Table},
 };
 
-const COLUMNS: [Column; 8] = [
+/// The columns of [`rows`].
+pub(crate) const COLUMNS: [Column; 8] = [
     Column::text(""),
     Column::number("base"),
     Column::number("new"),
@@ -39,8 +40,12 @@ pub fn text(run: &Run) -> String {
 
 /// Lays out the metrics that the verdict rests on.
 pub fn table(decided: &Decided, layout: Layout) -> String {
-    let rows: Vec<_> = decided.gated.iter().map(row).collect();
-    layout(&COLUMNS, &rows)
+    layout(&COLUMNS, &rows(decided))
+}
+
+/// Returns a row for each metric that the verdict rests on.
+pub(crate) fn rows(decided: &Decided) -> Vec<Vec<String>> {
+    decided.gated.iter().map(row).collect()
 }
 
 /// Returns the number of whole rounds, as text.
@@ -278,6 +283,18 @@ mod tests {
             looks: 1000,
             pairings: vec![control(0), control(2), Pairing::new(0, 2)],
             ..run((0..80).map(step).collect())
+        }
+    }
+
+    #[test]
+    fn a_page_has_what_the_verdict_rests_on() {
+        let run = rounds(1.2);
+        let page = crate::page::html(std::slice::from_ref(&run));
+        let cells = rows(&run.decided()).concat();
+        assert!(!cells.is_empty());
+        for cell in cells {
+            let cell = cell.replace('<', "&lt;").replace('>', "&gt;");
+            assert!(page.contains(&format!(">{cell}</t")), "{cell}");
         }
     }
 

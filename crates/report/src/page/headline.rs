@@ -7,8 +7,8 @@ use netping_results::{
     warning::Warnings,
 };
 
-use super::unit::counted;
-use crate::{distinct, verdict, words::sentences};
+use super::{table, unit::counted};
+use crate::{ab, distinct, verdict, words::sentences};
 
 /// The page's title.
 pub(super) fn title(runs: &[Run]) -> String {
@@ -43,6 +43,7 @@ pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
             @if !sentences.is_empty() {
                 ul."words"."doubted"[!is_valid] { @for sentence in &sentences { li { (sentence) } } }
             }
+            @if run.kind == Kind::Ab { (answer(run)) }
             @if is_valid { (warnings(run, &all)) }
             // The ports of a ladder's own servers tell nothing.
             @if run.kind != Kind::Ladder {
@@ -72,6 +73,19 @@ fn verdict(run: &Run, all: &Warnings) -> Markup {
             @if run.status == Status::Partial {
                 li."warning" { b { "PARTIAL" } ": it was interrupted, or is still going on; run it to its end for the rest" }
             }
+        }
+    }
+}
+
+/// Returns the metrics that the verdict of a comparison of servers rests on, and how to read them.
+fn answer(run: &Run) -> Markup {
+    let decided = run.decided();
+    let rows = ab::rows(&decided);
+    html! {
+        @if !rows.is_empty() {
+            (table::render(&ab::COLUMNS, &rows))
+            @if let Some(failures) = ab::failures(run) { p."note" { (failures) } }
+            p."note" { (ab::legend(run, &decided)) }
         }
     }
 }

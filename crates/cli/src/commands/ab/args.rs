@@ -23,6 +23,9 @@ use crate::{
 /// Flags of `netping ab`.
 #[derive(Debug, Clone, Args)]
 #[command(
+    // They name one server; here, `servers` refuses them.
+    mut_arg("server_pid", |flag| flag.hide(true)),
+    mut_arg("unix_socket", |flag| flag.hide(true)),
     after_long_help = "Exit codes: 0 the new server is worse by no more than the margin, 4 it is worse by more, or a \
                   --fail-if condition holds, 7 this machine cannot tell, or the run is NOT VALID; 1 requests failed, \
                   2 wrong usage, 3 a server could not be started or does not answer, 5 NOT VALID with --strict or a \
