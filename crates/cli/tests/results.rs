@@ -177,6 +177,11 @@ fn a_condition_decides_nothing_about_files_that_are_not_valid() {
             let flags = [&condition[..], &["--allow", allowed]].concat();
             let expected = if condition == kept { 0 } else { 4 };
             assert_eq!(shown(&invalid, &flags).0, Some(expected));
+            let text = stdout(&command("compare", &[&base, &invalid], &flags));
+            assert!(
+                !text.contains("NOT VALID") && !text.contains("no claim"),
+                "{text}"
+            );
         }
         let other = [&condition[..], &["--allow", "STALLED"]].concat();
         assert_eq!(shown(&invalid, &other).0, Some(5));

@@ -66,7 +66,9 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     apart(&files, args.html.as_deref().map(|page| ("html", page)))?;
     let mut runs = Vec::new();
     for file in &files {
-        runs.push((on_one_line(&file.display().to_string()), Run::load(file)?));
+        let mut run = Run::load(file)?;
+        run.allowed.extend(args.accepted.names());
+        runs.push((on_one_line(&file.display().to_string()), run));
     }
     let (base_name, base) = &runs[0];
     let asked: Vec<&Metric> = args.fail_if.iter().map(Gate::metric).collect();
@@ -95,7 +97,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
         texts.push(in_full.join("\n"));
     }
     if !args.fail_if.is_empty() {
-        for line in runs.iter().filter_map(|run| undecided(run, &args.accepted)) {
+        for line in runs.iter().filter_map(undecided) {
             tell(&line);
             verdict = verdict.max(Verdict::Warnings);
         }
@@ -116,9 +118,8 @@ fn invalidated((name, run): (&String, &Run)) -> Option<String> {
 }
 
 /// Says that `--fail-if` decides nothing where a run is not valid for a reason that is not accepted.
-fn undecided((name, run): &(String, Run), accepted: &AllowArgs) -> Option<String> {
-    let mut wrong = Warnings::of_run(run).invalidating();
-    wrong.retain(|name| !accepted.accepts(name));
+fn undecided((name, run): &(String, Run)) -> Option<String> {
+    let wrong = Warnings::of_run(run).invalidating();
     let wrong = (!wrong.is_empty()).then(|| not_accepted(&wrong))?;
     Some(format!(
         "--fail-if decides nothing: {name} is NOT VALID: {wrong}"
