@@ -3,7 +3,7 @@
 use netping_results::{
     comparison::{Compared, Comparison, Finding, Standing},
     estimate::{Estimate, estimate},
-    format::plural,
+    format::{plural, width},
     metric::{Metric, Reading, Scale},
     run::{Measurement, StepSettings},
     time_unit::TimeUnit,
@@ -311,13 +311,12 @@ pub fn claim(names: &str, pairs: &[&Compared<'_>], sentence: Option<String>) -> 
 
 fn not_shown(comparison: &Comparison) -> String {
     let ends = comparison.interval;
-    let why = match comparison.detectable.map(|share| share * 100.0) {
+    let why = match comparison.detectable {
         _ if ends.is_some_and(|[low, high]| low > 0.0 || high < 0.0) => {
             " (no more than the control)".to_owned()
         }
         None => String::new(),
-        Some(percent) if percent < 1000.0 => format!(" (could have seen {percent:.1}%)"),
-        Some(_) => " (could have seen >1000%)".to_owned(),
+        Some(share) => format!(" (could have seen {})", width(share)),
     };
     format!("no difference shown{why}")
 }

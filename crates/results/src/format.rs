@@ -47,6 +47,16 @@ pub fn percent(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
+/// The half-width of an interval, or a detectable change, in per cent to a tenth; beyond a tenfold, that it is that
+/// wide: `3.1%`, `>1000%`.
+pub fn width(share: f64) -> String {
+    if share < 10.0 {
+        percent(share)
+    } else {
+        ">1000%".to_owned()
+    }
+}
+
 /// CPUs by their numbers, in ascending order: `CPU 2`, `CPUs 0-3,8`.
 pub fn cpus(cpus: &[usize]) -> String {
     let runs = cpus.chunk_by(|a, b| a + 1 == *b);
@@ -137,6 +147,12 @@ pub fn on_lines(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_width_beyond_a_tenfold_has_no_digits() {
+        let shown = [0.031, 9.999, 10.0, 3767.4].map(width);
+        assert_eq!(shown, ["3.1%", "999.9%", ">1000%", ">1000%"]);
+    }
 
     #[test]
     fn a_small_share_is_not_none() {

@@ -25,7 +25,7 @@ pub fn troubles(step: &Step, scheme: Scheme, details: &BTreeMap<ErrorKind, Strin
     let no_reply = "got no reply before the drain ended";
     let not_sent = "due but never sent: no caller was free, or --max-backlog was full";
     let came_late = "came after the window: counted as latency samples, but not for the rate";
-    let outside = "failed outside the window (not counted)";
+    let outside = "failed before or after the window, and are not in the column 'failed'";
     let lost = "opened in place of lost ones";
     let ended = "opened because the server had ended the one before; opening is part of the next request's time";
     let others = [

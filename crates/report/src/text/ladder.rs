@@ -3,7 +3,7 @@
 use netping_results::{
     comparison::{Compared, Comparison},
     estimate::estimate,
-    format::plural,
+    format::{plural, width},
     metric::{self, Metric},
     run::{Measurement, Run, StepSettings},
     time_unit::TimeUnit,
@@ -133,7 +133,7 @@ fn row(
             .unwrap_or_default(),
         units.client_cpu.cell(measurement),
         units.server_cpu.cell(measurement),
-        or_dash(half.map(|half| format!("{:.1}%", half * 100.0))),
+        or_dash(half.map(width)),
         by.and_then(|by| ends(by, units.added)).unwrap_or_default(),
     ]
 }

@@ -2,7 +2,7 @@
 
 use netping_measure::times::Time;
 use netping_results::{
-    format::{thousands, time_of_day},
+    format::{thousands, time_of_day, width},
     metric::{self, Metric, Reading, Source},
     run::{Kind, Step},
     time_unit::TimeUnit,
@@ -208,5 +208,8 @@ fn error_bar(step: &Step) -> String {
     let share = half
         .filter(|_| summary.rate > 0.0)
         .map(|half| half / summary.rate);
-    share.map_or_else(|| "-".to_owned(), |share| format!("{:.1}", share * 100.0))
+    share.map_or_else(
+        || "-".to_owned(),
+        |share| width(share).trim_end_matches('%').to_owned(),
+    )
 }

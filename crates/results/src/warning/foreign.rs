@@ -26,6 +26,12 @@ pub struct ForeignLoad {
     pub busiest: Option<Program>,
 }
 
+/// What helps against other programs, with no flag of netping's.
+const STOP: (&str, &[&str]) = (
+    "stop the other programs, or give client and server CPUs of their own",
+    &[],
+);
+
 /// A side, by the CPUs that it may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -138,16 +144,42 @@ impl WarningKind for ForeignLoad {
             severity: Severity::Invalid,
             extent: self.extent(),
             sentence: parts.join("; "),
-            remedy: &[
-                (
-                    "stop the other programs, or give client and server CPUs of their own",
-                    &[],
-                ),
-                (
-                    "; if they belong to the server, name them",
-                    &["--server-pid"],
-                ),
-            ],
+            // Where the CPUs are the server's too, its processes are known.
+            remedy: match self.side {
+                SideOfCpus::Client => &[
+                    STOP,
+                    (
+                        "; if they belong to the server, name them",
+                        &["--server-pid"],
+                    ),
+                ],
+                SideOfCpus::Server | SideOfCpus::Both => &[STOP],
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_to_be_named_only_where_it_is_not_known() {
+        for (side, is_unknown) in [
+            (SideOfCpus::Client, true),
+            (SideOfCpus::Server, false),
+            (SideOfCpus::Both, false),
+        ] {
+            let told = ForeignLoad {
+                side,
+                others: 0.5,
+                steal: 0.0,
+                waited: 0.0,
+                busiest: None,
+            }
+            .tell();
+            let mut flags = told.remedy.iter().flat_map(|(_, flags)| *flags);
+            assert_eq!(flags.next().is_some(), is_unknown, "{side:?}");
         }
     }
 }

@@ -333,12 +333,16 @@ impl Search {
     }
 
     /// Says what kept rates from being measured, and what to do about it.
-    fn cause(&self) -> &'static str {
+    fn cause(&self) -> String {
         if self.disturbances.iter().any(|name| FULL.contains(name)) {
-            "the client used all the CPU time that it has; give it more cores, or a larger machine"
-        } else {
-            "the client or the server waited for CPUs that other programs had; end these, and search again"
+            return "the client used all the CPU time that it has; give it more cores, or a larger machine".to_owned();
         }
+        let names: Vec<&str> = self.disturbances.iter().copied().collect();
+        format!(
+            "the client or the server waited for CPUs that other programs had; end these and search again, or accept it \
+             with --allow {}",
+            names.join(",")
+        )
     }
 
     /// Says which rate was found.
@@ -644,8 +648,8 @@ mod tests {
         assert_eq!(
             text,
             "the search ended before it found a rate; 1,000 req/s could not be measured, which says nothing about the \
-             server: the client or the server waited for CPUs that other programs had; end these, and search again; \
-             3 disturbed windows did not count (CLIENT_STARVED)"
+             server: the client or the server waited for CPUs that other programs had; end these and search again, or \
+             accept it with --allow CLIENT_STARVED; 3 disturbed windows did not count (CLIENT_STARVED)"
         );
         // Or once there are none any more.
         let (search, windows) = simulated(|rate, window| {
