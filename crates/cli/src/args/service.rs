@@ -97,7 +97,8 @@ impl ServiceArgs {
             ("--proto", !self.schema.proto.is_empty()),
             ("--protoset", self.schema.protoset.is_some()),
         ];
-        let kind = "gRPC methods (grpc://HOST:PORT/package.Service/Method)";
+        let kind =
+            "gRPC methods (grpc://HOST:PORT/package.Service/Method; netping grpc list names them)";
         reject_unused(targets, kind, is_call, &calls)?;
         let given = [
             ("--data", !self.data.is_empty()),

@@ -19,6 +19,31 @@ pub fn positive(text: &str) -> Result<Duration, String> {
     match parse_duration(text) {
         Ok(Duration::ZERO) => Err("0 is too short".to_owned()),
         Ok(duration) => Ok(duration),
-        Err(_) => Err("a time has a unit, such as 500ms, 2s or 1m".to_owned()),
+        Err(_) => {
+            // grpcurl and curl have '-d' for it.
+            let looks_like_data = text.starts_with(['{', '[', '@']);
+            let tip = if looks_like_data {
+                "; a request's data is given by --data"
+            } else {
+                ""
+            };
+            Err(format!("a time has a unit, such as 500ms, 2s or 1m{tip}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn data_in_the_place_of_a_time_is_told_its_flag() {
+        for (text, expected) in [("{\"id\": 1}", true), ("@file", true), ("5", false)] {
+            assert_eq!(
+                positive(text).unwrap_err().contains("--data"),
+                expected,
+                "{text}"
+            );
+        }
     }
 }
