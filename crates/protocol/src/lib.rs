@@ -2,6 +2,7 @@
 //!
 //! - [`mod@line`] and [`frame`]: the two encodings of a request and its reply on a byte stream;
 //! - [`codec`]: the server's side of such a stream, without a socket;
+//! - [`http1`]: replies of HTTP/1.1, without a socket;
 //! - [`payload`]: the payload of a request and the reply it must get;
 //! - [`pool`]: requests that are encoded before a run;
 //! - [`message`]: the payload that is a message;
@@ -18,6 +19,7 @@
 
 pub mod codec;
 pub mod frame;
+pub mod http1;
 pub mod line;
 pub mod message;
 pub mod payload;
