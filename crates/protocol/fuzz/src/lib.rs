@@ -45,9 +45,16 @@ fn answer(codec: &mut Codec, mut left: &[u8], output: &mut BytesMut) -> Result<u
     Ok(left.len())
 }
 
-/// Asserts that a stream gets the same replies in one chunk and in chunks of the given lengths,
-/// which repeat. A length of 0 stands for 256.
+/// Asserts that a stream gets the same replies in one chunk and in chunks of the given lengths.
 pub fn assert_chunks_do_not_matter(codec: impl Fn() -> Codec, lengths: &[u8], bytes: &[u8]) {
+    assert_eq!(
+        serve(codec(), chunks(lengths, bytes)),
+        serve(codec(), [bytes])
+    );
+}
+
+/// Returns the chunks of a stream that have the given lengths, which repeat. A length of 0 stands for 256.
+pub fn chunks<'a>(lengths: &[u8], bytes: &'a [u8]) -> Vec<&'a [u8]> {
     let mut chunks = Vec::new();
     let mut rest = bytes;
     let mut lengths = lengths.iter().cycle();
@@ -61,5 +68,5 @@ pub fn assert_chunks_do_not_matter(codec: impl Fn() -> Codec, lengths: &[u8], by
         chunks.push(chunk);
         rest = after;
     }
-    assert_eq!(serve(codec(), chunks), serve(codec(), [bytes]));
+    chunks
 }
