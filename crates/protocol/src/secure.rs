@@ -5,7 +5,7 @@ use std::{
     io,
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
 };
 
 use rustls::pki_types::ServerName;
@@ -53,6 +53,27 @@ impl Stream {
             Self::Plain(_) | Self::Unix(_) => None,
             Self::Tls(stream) => Some(Negotiated::of(stream.get_ref().1)),
             Self::Psk(_) => Some(psk::negotiated()),
+        }
+    }
+
+    /// Reads what has come already. Costs no system call if the runtime has not been told of anything to
+    /// read.
+    ///
+    /// # Errors
+    /// Fails with [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing has come.
+    pub fn try_read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.try_read(buffer),
+            Self::Unix(stream) => stream.try_read(buffer),
+            Self::Tls(_) | Self::Psk(_) => {
+                // No task has to be woken: the next read looks for itself.
+                let mut context = Context::from_waker(Waker::noop());
+                let mut buffer = ReadBuf::new(buffer);
+                match Pin::new(self).poll_read(&mut context, &mut buffer) {
+                    Poll::Ready(read) => read.map(|()| buffer.filled().len()),
+                    Poll::Pending => Err(io::ErrorKind::WouldBlock.into()),
+                }
+            }
         }
     }
 }
