@@ -26,7 +26,8 @@ pub struct Http {
     version: Version,
     /// For HTTP/3.
     quic: Option<Quic>,
-    head1: Request<()>,
+    /// The head of requests over HTTP/1.1.
+    head1: Arc<http1::RequestHead>,
     /// The head of requests over HTTP/2 and HTTP/3.
     head2: Request<()>,
 }
@@ -48,7 +49,7 @@ impl Http {
     /// Returns a transport that speaks `version`.
     pub(super) fn new(endpoint: ServerEndpoint, version: Version) -> Self {
         Self {
-            head1: http1::head(&endpoint.destination),
+            head1: Arc::new(http1::RequestHead::new(&endpoint.destination)),
             head2: http2::head(&endpoint.destination),
             quic: (version == Version::Three).then(|| Http3::transport(&endpoint)),
             endpoint: Arc::new(endpoint),
@@ -73,7 +74,7 @@ impl Http {
             let head = Rc::new(self.head2.clone());
             Speaker::Two(Http2 { send, head })
         } else {
-            Speaker::One(Box::new(Http1::new(stream, self.head1.clone()).await?))
+            Speaker::One(Box::new(Http1::new(stream, Arc::clone(&self.head1))))
         })
     }
 }

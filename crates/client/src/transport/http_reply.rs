@@ -43,6 +43,12 @@ impl HttpReply {
         }
     }
 
+    /// Returns the length of its body so far, in bytes.
+    #[cfg(test)]
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+
     /// Notes the length that the headers promised, if there is a body to have it.
     pub(super) fn ended_early(&mut self, promised: Option<u64>) {
         self.missing = promised.is_some_and(|promised| promised > self.length)
