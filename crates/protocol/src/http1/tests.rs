@@ -221,10 +221,10 @@ fn a_length_that_is_not_one_number_is_refused() {
         let start = "the Content-Length of the reply is not a number";
         assert!(text.starts_with(start), "{value}: {text}");
     }
-    assert_eq!(
-        refused("18446744073709551616"),
-        "the Content-Length of the reply is too large: 18446744073709551616"
-    );
+    for value in ["18446744073709551616", "99999999999999999999"] {
+        let expected = format!("the Content-Length of the reply is too large: {value}");
+        assert_eq!(refused(value), expected);
+    }
     let two = ok(&["Content-Length: 5", "Content-Length: 7"], "");
     assert_eq!(
         refusal(&two),
@@ -335,10 +335,10 @@ fn the_parts_of_a_reply_are_bounded() {
     assert_eq!(refusal(&many(MAX_HEADERS + 1)), too_many);
 
     let extended = |length: usize| chunked(&format!("1;{}\r\na\r\n0\r\n\r\n", long(length - 4)));
-    assert_eq!(body(&extended(MAX_CHUNK_LINE)), "a");
+    assert_eq!(body(&extended(4 << 10)), "a");
     let too_long =
         "the line with the size of a chunk of the reply is longer than the limit of 4 KiB";
-    assert_eq!(refusal(&extended(MAX_CHUNK_LINE + 1)), too_long);
+    assert_eq!(refusal(&extended((4 << 10) + 1)), too_long);
     assert_eq!(refusal(&chunked(&"0".repeat(MAX_CHUNK_LINE))), too_long);
 
     let trailed = |length: usize| chunked(&format!("0\r\nX: {}\r\n\r\n", long(length - 7)));
