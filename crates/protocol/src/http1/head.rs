@@ -9,8 +9,8 @@ use super::{
     error::{ReplyError, excerpt, malformed},
 };
 
-/// The head of a reply.
-#[derive(Debug, Clone, Copy)]
+/// The meaning of a reply's head.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Head {
     /// Its length, in bytes.
     pub length: usize,
@@ -21,13 +21,14 @@ pub(super) struct Head {
 }
 
 /// The delimitation of a body, if there is one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Framing {
     /// So many bytes.
     Length(u64),
     /// Chunks.
     Chunked,
     /// The end of the connection.
+    #[default]
     ToEnd,
 }
 

@@ -31,6 +31,9 @@ pub const MAX_HEADERS: usize = 100;
 /// Most interim replies (status 1xx) before a reply.
 pub const MAX_INTERIM: u32 = 20;
 
+/// Longest head that is remembered, in bytes.
+const LONGEST_REMEMBERED: usize = 2 << 10;
+
 /// Longest line with the size of a chunk and its extensions, in bytes.
 pub const MAX_CHUNK_LINE: usize = 4 << 10;
 
@@ -43,6 +46,9 @@ pub struct ReplyReader {
     is_last: bool,
     /// Interim replies before the current one.
     interim: u32,
+    /// The last head, and its meaning. Most servers send the same one until the `Date` changes, and to compare
+    /// it costs less than to parse it.
+    known: (Vec<u8>, Head),
 }
 
 /// The requests, as far as the form of their replies depends on them.
@@ -95,6 +101,7 @@ impl ReplyReader {
             status: 0,
             is_last: false,
             interim: 0,
+            known: (Vec::new(), Head::default()),
         }
     }
 
@@ -195,9 +202,19 @@ impl ReplyReader {
     }
 
     fn head(&mut self, input: &[u8]) -> Result<Option<usize>, ReplyError> {
-        let Some(head) = head::parse(input)? else {
-            return Ok(None);
-        };
+        let (known, meaning) = &mut self.known;
+        let is_known = !known.is_empty() && input.starts_with(known);
+        if !is_known {
+            let Some(head) = head::parse(input)? else {
+                return Ok(None);
+            };
+            *meaning = head;
+            known.clear();
+            if head.length <= LONGEST_REMEMBERED {
+                known.extend_from_slice(&input[..head.length]);
+            }
+        }
+        let head = *meaning;
         let length = head.length;
         if head.status < 200 {
             self.interim += 1;
@@ -208,14 +225,14 @@ impl ReplyReader {
             };
         }
         self.status = head.status;
-        let (state, is_last) = self.begun(&head);
+        let (state, is_last) = self.begun(head);
         self.state = state;
         self.is_last = is_last;
         Ok(Some(length))
     }
 
     /// Returns what comes after the head of a reply, and whether that reply is the last (RFC 9112, section 6.3).
-    fn begun(&self, head: &Head) -> (State, bool) {
+    fn begun(&self, head: Head) -> (State, bool) {
         let opens_tunnel = self.asked == Asked::Connect && head.status < 300;
         if opens_tunnel {
             return (State::Whole, true);

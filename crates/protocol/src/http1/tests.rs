@@ -267,6 +267,46 @@ fn transfer_codings_other_than_chunked_are_refused_by_name() {
 }
 
 #[test]
+fn each_head_counts_whether_it_is_that_of_the_last_reply_or_not() {
+    let replies = [
+        (ok(&["Content-Length: 4"], "pong"), "pong"),
+        (ok(&["Content-Length: 4"], "ping"), "ping"),
+        (ok(&["Content-Length: 5"], "pongs"), "pongs"),
+        (ok(&["Content-Length: 4", "A: b"], "pong"), "pong"),
+        (ok(&["Content-Length: 4"], "pong"), "pong"),
+        // Interim ones too, and long ones.
+        ("HTTP/1.1 100 Continue\r\n\r\n".repeat(2), ""),
+        (ok(&["Content-Length: 4"], "pong"), "pong"),
+        (
+            ok(
+                &["Content-Length: 1", &format!("A: {}", "b".repeat(5_000))],
+                "x",
+            ),
+            "x",
+        ),
+        (ok(&["Content-Length: 4"], "pong"), "pong"),
+    ];
+    let text: String = replies.iter().map(|(text, _)| text.as_str()).collect();
+    let (seen, rest) = read("GET", text.as_bytes().chunks(500));
+    let bodies: Vec<_> = seen
+        .into_iter()
+        .map(|seen| String::from_utf8(seen.body).unwrap())
+        .collect();
+    let expected: Vec<_> = replies
+        .iter()
+        .map(|(_, body)| *body)
+        .filter(|body| !body.is_empty())
+        .collect();
+    assert_eq!(
+        (bodies, rest),
+        (
+            expected.iter().map(ToString::to_string).collect(),
+            Rest::Nothing
+        )
+    );
+}
+
+#[test]
 fn malformed_chunks_are_refused() {
     let refused = |chunks: &str| refusal(&ok(&["Transfer-Encoding: chunked"], chunks));
     for line in [
