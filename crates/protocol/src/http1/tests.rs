@@ -307,6 +307,18 @@ fn each_head_counts_whether_it_is_that_of_the_last_reply_or_not() {
 }
 
 #[test]
+fn a_long_head_is_not_kept() {
+    let mut reader = ReplyReader::new("GET");
+    for (length, kept) in [(2 << 10, 2 << 10), ((2 << 10) + 1, 0)] {
+        let rest = ok(&["Content-Length: 0", "A: "], "").len();
+        let line = format!("A: {}", "b".repeat(length - rest));
+        let head = ok(&["Content-Length: 0", &line], "");
+        assert!(reader.read(head.as_bytes(), |_| {}).unwrap().is_whole);
+        assert_eq!(reader.known.0.len(), kept);
+    }
+}
+
+#[test]
 fn malformed_chunks_are_refused() {
     let refused = |chunks: &str| refusal(&ok(&["Transfer-Encoding: chunked"], chunks));
     for line in [
