@@ -1,0 +1,245 @@
+//! The client's end of a connection.
+
+mod bodies;
+mod receiving;
+mod requests;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::VecDeque, rc::Rc};
+
+use bytes::Bytes;
+
+use self::{
+    receiving::Block,
+    streams::{Phase, Streams},
+};
+use crate::{
+    error::{Error, Reason},
+    fields::Fields,
+    flow::{DEFAULT, ReceiveWindow, SendWindow},
+    frame::{Header, PREFACE, kind},
+    head::Head,
+    hpack::{encoder::Encoder, replies::Replies},
+    output::Output,
+    settings::{self, Config, PeerSettings},
+};
+
+/// The place of a request on its connection, from [`Client::request`] to [`Client::close`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot(pub(crate) u32);
+
+impl Slot {
+    /// Returns a small number that no other open request of the connection has.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The body of a request.
+#[derive(Debug, Clone, Copy)]
+pub enum Body<'a> {
+    /// A short one, which is copied.
+    Short(&'a [u8]),
+    /// One that is kept until it has been sent.
+    Shared(&'a Bytes),
+}
+
+/// What became of a request, in the order in which it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// The head of the reply. Interim replies (1xx) are left out.
+    Head(&'a Rc<Fields>),
+    /// The next part of the reply's body, which counts for flow control until [`Client::release`].
+    Data(&'a [u8]),
+    /// The trailers of the reply.
+    Trailers(&'a Rc<Fields>),
+    /// The reply is whole.
+    End,
+    /// The server reset the stream with this code.
+    Reset(Reason),
+    /// The reply breaks this rule; the stream is reset.
+    Malformed(&'static str),
+    /// The server did not process the request, which may be sent again on another connection: it sent
+    /// GOAWAY with this code.
+    Left(Reason),
+    /// The server did not process the request, which may be sent again: it refused the stream.
+    Refused,
+}
+
+/// The client's end of a connection, without its I/O.
+///
+/// Bytes that have been read go to [`receive`](Self::receive); those of [`output`](Self::output) are to be
+/// written. After an error there is only the output left, which tells the server.
+pub struct Client {
+    output: Output,
+    encoder: Encoder,
+    replies: Replies,
+    streams: Streams,
+    /// Requests that wait for a stream, in their order.
+    waiting: VecDeque<u32>,
+    /// Requests whose body has bytes that their stream may send.
+    sending: VecDeque<u32>,
+    peer: PeerSettings,
+    config: Config,
+    send_window: SendWindow,
+    receive_window: ReceiveWindow,
+    /// A header block that has not come to its end.
+    block: Option<Block>,
+    /// The server's first frame, its SETTINGS, has come.
+    is_greeted: bool,
+    /// Answers that the server made necessary since the output was last written to its end.
+    answers: u32,
+    /// Frames since the last end of a reply that carried nothing of use.
+    idle_frames: u32,
+    /// The server's GOAWAY: its last stream and code.
+    goaway: Option<(u32, Reason)>,
+    failed: Option<Error>,
+}
+
+impl Client {
+    /// Begins a connection; the output holds what introduces it to the server.
+    pub fn new(config: Config) -> Self {
+        let mut output = Output::default();
+        output.raw(PREFACE);
+        let header = Header::new(kind::SETTINGS, 0, 0);
+        output.frame(header, &settings::of_client(&config));
+        let more = config.connection_window.saturating_sub(DEFAULT);
+        if more > 0 {
+            let header = Header::new(kind::WINDOW_UPDATE, 0, 0);
+            output.frame(header, &more.to_be_bytes());
+        }
+        Self {
+            output,
+            encoder: Encoder::new(),
+            replies: Replies::new(),
+            streams: Streams::default(),
+            waiting: VecDeque::new(),
+            sending: VecDeque::new(),
+            peer: PeerSettings::default(),
+            config,
+            send_window: SendWindow::new(DEFAULT),
+            receive_window: ReceiveWindow::new(config.connection_window.max(DEFAULT)),
+            block: None,
+            is_greeted: false,
+            answers: 0,
+            idle_frames: 0,
+            goaway: None,
+            failed: None,
+        }
+    }
+
+    /// Sends a request as far as the server allows now, and the rest as soon as it does. `None` if the
+    /// connection takes no more requests.
+    pub fn request(&mut self, head: &Head, body: Body<'_>) -> Option<Slot> {
+        if self.is_spent() {
+            return None;
+        }
+        let slot = self.streams.reserve();
+        if self.may_open() && self.waiting.is_empty() {
+            self.open(slot, head, body);
+        } else {
+            let stream = self.streams.at(slot);
+            stream.head = Some(head.clone());
+            stream.body = body.to_owned();
+            self.waiting.push_back(slot);
+        }
+        Some(Slot(slot))
+    }
+
+    /// Ends the interest in a request, whose slot is free again. One that is not at its end is cancelled.
+    pub fn close(&mut self, slot: Slot) {
+        let Slot(slot) = slot;
+        match self.streams.at(slot).phase {
+            Phase::Waiting => self.waiting.retain(|other| *other != slot),
+            Phase::Open => self.reset(slot, Reason::CANCEL),
+            Phase::Ended => {}
+        }
+        self.streams.free(slot);
+        self.open_waiting();
+    }
+
+    /// Gives the server room for `bytes` more of a reply's body.
+    pub fn release(&mut self, slot: Slot, bytes: usize) {
+        let stream = self.streams.at(slot.0);
+        // The room of a stream that has ended has been given back with its end.
+        if stream.phase != Phase::Open {
+            return;
+        }
+        stream.held -= bytes;
+        if let Some(increment) = stream.receive_window.release(bytes) {
+            let header = Header::new(kind::WINDOW_UPDATE, 0, stream.id);
+            self.output.frame(header, &increment.to_be_bytes());
+        }
+        self.release_connection(bytes);
+    }
+
+    /// Returns the bytes to be written.
+    pub fn output(&self) -> &[u8] {
+        self.output.waiting()
+    }
+
+    /// Notes that the first `bytes` of the output have been written. There may be more of it then.
+    pub fn written(&mut self, bytes: usize) {
+        if self.output.advance(bytes) {
+            self.answers = 0;
+            self.send_bodies();
+        }
+    }
+
+    /// Returns true if the connection takes no more requests: the server said so, no stream is left, or
+    /// it has failed.
+    pub fn is_spent(&self) -> bool {
+        self.goaway.is_some() || self.failed.is_some() || self.streams.are_used_up()
+    }
+
+    /// Returns the code of the server's GOAWAY, if that has come.
+    pub fn goaway(&self) -> Option<Reason> {
+        self.goaway.map(|(_, reason)| reason)
+    }
+
+    /// Takes leave of the server.
+    pub fn say_goodbye(&mut self) {
+        if self.failed.is_none() {
+            self.say_why(Reason::NO_ERROR, "");
+        }
+    }
+
+    /// Appends GOAWAY. No stream is the server's, so the last one of these is 0.
+    fn say_why(&mut self, reason: Reason, detail: &str) {
+        let mut payload = [0; 8].to_vec();
+        payload[4..].copy_from_slice(&reason.0.to_be_bytes());
+        payload.extend(detail.as_bytes());
+        self.output.frame(Header::new(kind::GOAWAY, 0, 0), &payload);
+    }
+
+    fn release_connection(&mut self, bytes: usize) {
+        if let Some(increment) = self.receive_window.release(bytes) {
+            let header = Header::new(kind::WINDOW_UPDATE, 0, 0);
+            self.output.frame(header, &increment.to_be_bytes());
+        }
+    }
+}
+
+impl Body<'_> {
+    fn as_slice(&self) -> &[u8] {
+        match self {
+            Self::Short(body) => body,
+            Self::Shared(body) => body,
+        }
+    }
+
+    /// Returns the body to be kept.
+    fn to_owned(self) -> Bytes {
+        self.rest(0)
+    }
+
+    /// Returns what follows the first bytes, to be kept.
+    fn rest(self, from: usize) -> Bytes {
+        match self {
+            Self::Short(body) => Bytes::copy_from_slice(&body[from..]),
+            Self::Shared(body) => body.slice(from..),
+        }
+    }
+}

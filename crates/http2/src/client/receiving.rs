@@ -1,0 +1,444 @@
+//! Frames of the server.
+
+use super::{Client, Event, Slot, streams::Owner};
+use crate::{
+    error::{Error, Reason},
+    frame::{self, DEFAULT_MAX_SIZE, HEADER, Header, fixed, flag, kind, number, unpadded},
+    hpack::replies::Meaning,
+};
+
+/// Longest header block, in bytes, and the most CONTINUATION frames it may take.
+const LONGEST_BLOCK: usize = 64 << 10;
+const CONTINUATIONS: u32 = 64;
+
+/// Answers that may wait to be written: a server that asks for more does not read.
+const ANSWERS: u32 = 1000;
+
+/// Frames in a row that carry nothing of use.
+const IDLE_FRAMES: u32 = 10_000;
+
+/// A header block of which the end has not come.
+#[derive(Debug)]
+pub(super) struct Block {
+    stream: u32,
+    is_end: bool,
+    bytes: Vec<u8>,
+    continuations: u32,
+}
+
+impl Client {
+    /// Takes the whole frames at the beginning of `bytes`, gives `on` what becomes of the requests, and
+    /// returns the bytes taken.
+    ///
+    /// # Errors
+    /// Any violation of the protocol that concerns the connection, which has failed then: the output
+    /// tells the server why.
+    pub fn receive(
+        &mut self,
+        bytes: &[u8],
+        mut on: impl FnMut(Slot, Event<'_>),
+    ) -> Result<usize, Error> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let mut taken = 0;
+        loop {
+            match self.frame(&bytes[taken..], &mut on) {
+                Ok(Some(length)) => taken += length,
+                Ok(None) => return Ok(taken),
+                Err(error) => {
+                    self.say_why(error.reason, error.detail);
+                    self.failed = Some(error.clone());
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Takes the first frame, if it is whole, and returns its length.
+    fn frame(
+        &mut self,
+        bytes: &[u8],
+        on: &mut impl FnMut(Slot, Event<'_>),
+    ) -> Result<Option<usize>, Error> {
+        if !self.is_greeted && bytes.starts_with(b"HTTP/") {
+            return Err(Error::protocol("the server answers in HTTP/1"));
+        }
+        let Some((header, payload)) = frame::first(bytes, DEFAULT_MAX_SIZE)? else {
+            return Ok(None);
+        };
+        if !self.is_greeted && (header.kind != kind::SETTINGS || header.has(flag::ACK)) {
+            return Err(Error::protocol("the first frame is not SETTINGS"));
+        }
+        if self.block.is_some() && header.kind != kind::CONTINUATION {
+            return Err(Error::protocol("a header block is interrupted"));
+        }
+        match header.kind {
+            kind::DATA => self.data(header, payload, on)?,
+            kind::HEADERS => self.headers(header, payload, on)?,
+            kind::CONTINUATION => self.continuation(header, payload, on)?,
+            _ => self.control(header, payload, on)?,
+        }
+        Ok(Some(HEADER + payload.len()))
+    }
+
+    fn data(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        on: &mut impl FnMut(Slot, Event<'_>),
+    ) -> Result<(), Error> {
+        let data = unpadded(header, payload)?;
+        let is_end = header.has(flag::END_STREAM);
+        // Padding counts for flow control too (RFC 9113, section 6.1).
+        self.receive_window.received(payload.len())?;
+        let Some(slot) = self.owner(header.stream, is_end)? else {
+            self.release_connection(payload.len());
+            return Ok(());
+        };
+        let stream = self.streams.at(slot);
+        stream.receive_window.received(payload.len())?;
+        stream.held += payload.len();
+        if !stream.is_answered {
+            self.malformed(slot, is_end, "a body comes before its head", on);
+            return Ok(());
+        }
+        if let Some(promised) = &mut stream.promised {
+            let Some(rest) = promised.checked_sub(data.len() as u64) else {
+                let detail = "a body is longer than its content-length";
+                self.malformed(slot, is_end, detail, on);
+                return Ok(());
+            };
+            *promised = rest;
+        }
+        if data.len() < payload.len() {
+            self.release(Slot(slot), payload.len() - data.len());
+        }
+        if !data.is_empty() {
+            on(Slot(slot), Event::Data(data));
+        } else if !is_end {
+            self.idle()?;
+        }
+        if is_end {
+            self.finish(slot, on);
+        }
+        Ok(())
+    }
+
+    fn headers(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        on: &mut impl FnMut(Slot, Event<'_>),
+    ) -> Result<(), Error> {
+        let mut block = unpadded(header, payload)?;
+        if header.has(flag::PRIORITY) {
+            let too_short = Error::frame_size("HEADERS has no room for its priority");
+            (_, block) = block.split_first_chunk::<5>().ok_or(too_short)?;
+        }
+        let is_end = header.has(flag::END_STREAM);
+        if header.has(flag::END_HEADERS) {
+            return self.header_block(header.stream, is_end, block, on);
+        }
+        self.block = Some(Block {
+            stream: header.stream,
+            is_end,
+            bytes: block.to_vec(),
+            continuations: 0,
+        });
+        Ok(())
+    }
+
+    fn continuation(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        on: &mut impl FnMut(Slot, Event<'_>),
+    ) -> Result<(), Error> {
+        let own = |block: &Block| block.stream == header.stream;
+        let Some(mut block) = self.block.take().filter(own) else {
+            let detail = "CONTINUATION continues no header block of its stream";
+            return Err(Error::protocol(detail));
+        };
+        block.bytes.extend_from_slice(payload);
+        block.continuations += 1;
+        if block.bytes.len() > LONGEST_BLOCK || block.continuations > CONTINUATIONS {
+            return Err(Error::abuse("a header block is too long"));
+        }
+        if header.has(flag::END_HEADERS) {
+            return self.header_block(block.stream, block.is_end, &block.bytes, on);
+        }
+        self.block = Some(block);
+        Ok(())
+    }
+
+    /// Takes a whole header block.
+    fn header_block(
+        &mut self,
+        id: u32,
+        is_end: bool,
+        block: &[u8],
+        on: &mut impl FnMut(Slot, Event<'_>),
+    ) -> Result<(), Error> {
+        // The dynamic table has to follow, whoever's the block is.
+        let meaning = self.replies.decode(block)?;
+        match self.owner(id, is_end)? {
+            Some(slot) => self.fields(slot, is_end, meaning, on),
+            None => Ok(()),
+        }
+    }
+
+    fn fields(
+        &mut self,
+        slot: u32,
+        is_end: bool,
+        meaning: Meaning,
+        on: &mut impl FnMut(Slot, Event<'_>),
+    ) -> Result<(), Error> {
+        let stream = self.streams.at(slot);
+        let result = match (&meaning, stream.is_answered) {
+            (Err(detail), _) => Err(*detail),
+            (Ok(fields), true) if fields.status().is_some() => Err("trailers have a status"),
+            (Ok(_), true) if !is_end => Err("trailers are not the end"),
+            (Ok(fields), true) => {
+                on(Slot(slot), Event::Trailers(fields));
+                Ok(())
+            }
+            (Ok(fields), false) => match fields.status() {
+                None => Err("a reply has no status"),
+                Some(100..200) if is_end => Err("an interim reply is the end"),
+                Some(101) => Err("HTTP/2 has no status 101"),
+                Some(100..200) => return self.idle(),
+                Some(status) => {
+                    stream.is_answered = true;
+                    // These have the length of a body that does not come.
+                    let is_bare = stream.is_head || status == 304;
+                    stream.promised = fields.content_length().filter(|_| !is_bare);
+                    on(Slot(slot), Event::Head(fields));
+                    Ok(())
+                }
+            },
+        };
+        match result {
+            Err(detail) => self.malformed(slot, is_end, detail, on),
+            Ok(()) if is_end => self.finish(slot, on),
+            Ok(()) => {}
+        }
+        Ok(())
+    }
+
+    /// Returns the slot of the request whose frame this is; `None` if it has been cancelled.
+    fn owner(&mut self, id: u32, is_end: bool) -> Result<Option<u32>, Error> {
+        match self.streams.owner(id) {
+            Owner::Slot(slot) => Ok(Some(slot)),
+            Owner::Cancelled => {
+                if is_end {
+                    self.streams.forget(id);
+                }
+                Ok(None)
+            }
+            Owner::Ended => {
+                let detail = "a reply goes on after its end";
+                Err(Error::new(Reason::STREAM_CLOSED, detail))
+            }
+            Owner::Nobody => Err(Error::protocol("a reply is on a stream without a request")),
+        }
+    }
+
+    /// Ends a request whose reply is whole.
+    fn finish(&mut self, slot: u32, on: &mut impl FnMut(Slot, Event<'_>)) {
+        let stream = self.streams.at(slot);
+        if stream.promised.is_some_and(|rest| rest > 0) {
+            let detail = "a body is shorter than its content-length";
+            return self.malformed(slot, true, detail, on);
+        }
+        if !stream.is_sent {
+            // What is left of the body is not wanted (RFC 9113, section 8.1).
+            let id = stream.id;
+            self.send_reset(id, Reason::CANCEL);
+        }
+        self.idle_frames = 0;
+        self.end(slot);
+        on(Slot(slot), Event::End);
+    }
+
+    /// Ends a request whose reply is malformed (RFC 9113, section 8.1.1).
+    fn malformed(
+        &mut self,
+        slot: u32,
+        is_end: bool,
+        detail: &'static str,
+        on: &mut impl FnMut(Slot, Event<'_>),
+    ) {
+        if is_end {
+            let id = self.streams.at(slot).id;
+            self.send_reset(id, Reason::PROTOCOL_ERROR);
+            self.end(slot);
+        } else {
+            self.reset(slot, Reason::PROTOCOL_ERROR);
+        }
+        on(Slot(slot), Event::Malformed(detail));
+    }
+
+    /// Takes a frame that is not part of a reply.
+    #[cold]
+    fn control(
+        &mut self,
+        header: Header,
+        payload: &[u8],
+        on: &mut impl FnMut(Slot, Event<'_>),
+    ) -> Result<(), Error> {
+        let is_of_connection = header.stream == 0;
+        match header.kind {
+            kind::SETTINGS | kind::PING | kind::GOAWAY if !is_of_connection => {
+                Err(Error::protocol("a frame of the connection is on a stream"))
+            }
+            kind::PRIORITY | kind::RST_STREAM if is_of_connection => {
+                Err(Error::protocol("a stream's frame is on none"))
+            }
+            kind::SETTINGS => self.settings(header, payload),
+            kind::PING => self.ping(header, payload),
+            kind::GOAWAY => self.goodbye(payload, on),
+            kind::RST_STREAM => self.rst_stream(header.stream, payload, on),
+            kind::WINDOW_UPDATE => self.window_update(header.stream, payload),
+            kind::PUSH_PROMISE => Err(Error::protocol("the server pushes, which is turned off")),
+            kind::PRIORITY => {
+                fixed::<5>(payload, "PRIORITY is not of 5 bytes")?;
+                self.idle()
+            }
+            // Types that are not known are ignored (RFC 9113, section 5.5).
+            _ => self.idle(),
+        }
+    }
+
+    fn settings(&mut self, header: Header, payload: &[u8]) -> Result<(), Error> {
+        if header.has(flag::ACK) {
+            fixed::<0>(payload, "an acknowledgement of SETTINGS has a payload")?;
+            return self.idle();
+        }
+        self.is_greeted = true;
+        let before = i64::from(self.peer.window);
+        if !self.peer.has_told_streams {
+            // A server that tells no limit has none.
+            self.peer.streams = u32::MAX;
+            self.peer.has_told_streams = true;
+        }
+        self.peer.apply(payload)?;
+        let change = i64::from(self.peer.window) - before;
+        if change != 0 {
+            self.streams.change_windows(change)?;
+            for slot in self.streams.open_slots(|stream| !stream.is_sent) {
+                self.queue(slot);
+            }
+        }
+        self.encoder.resize(self.peer.table);
+        self.peer.table.0 = self.peer.table.1;
+        self.answer()?;
+        let acknowledgement = Header::new(kind::SETTINGS, flag::ACK, 0);
+        self.output.frame(acknowledgement, &[]);
+        self.open_waiting();
+        self.send_bodies();
+        Ok(())
+    }
+
+    fn ping(&mut self, header: Header, payload: &[u8]) -> Result<(), Error> {
+        let payload = fixed::<8>(payload, "PING is not of 8 bytes")?;
+        if header.has(flag::ACK) {
+            return self.idle();
+        }
+        self.answer()?;
+        let acknowledgement = Header::new(kind::PING, flag::ACK, 0);
+        self.output.frame(acknowledgement, &payload);
+        Ok(())
+    }
+
+    fn goodbye(
+        &mut self,
+        payload: &[u8],
+        on: &mut impl FnMut(Slot, Event<'_>),
+    ) -> Result<(), Error> {
+        let too_short = Error::frame_size("GOAWAY is shorter than 8 bytes");
+        let &[a, b, c, d, reason @ ..] = payload.first_chunk::<8>().ok_or(too_short)?;
+        let (last, reason) = (number([a, b, c, d]), Reason(u32::from_be_bytes(reason)));
+        if self.goaway.is_some_and(|(earlier, _)| last > earlier) {
+            return Err(Error::protocol("the last stream in GOAWAY increases"));
+        }
+        self.goaway = Some((last, reason));
+        self.leave(last, reason, on);
+        self.idle()
+    }
+
+    fn rst_stream(
+        &mut self,
+        id: u32,
+        payload: &[u8],
+        on: &mut impl FnMut(Slot, Event<'_>),
+    ) -> Result<(), Error> {
+        let code = fixed::<4>(payload, "RST_STREAM is not of 4 bytes")?;
+        match self.streams.owner(id) {
+            Owner::Slot(slot) => {
+                let reason = Reason(u32::from_be_bytes(code));
+                let is_refused =
+                    reason == Reason::REFUSED_STREAM && !self.streams.at(slot).is_answered;
+                self.end(slot);
+                on(
+                    Slot(slot),
+                    if is_refused {
+                        Event::Refused
+                    } else {
+                        Event::Reset(reason)
+                    },
+                );
+            }
+            Owner::Cancelled => self.streams.forget(id),
+            Owner::Ended => {}
+            Owner::Nobody => return Err(Error::protocol("a stream without a request is reset")),
+        }
+        self.idle()
+    }
+
+    fn window_update(&mut self, id: u32, payload: &[u8]) -> Result<(), Error> {
+        let increment = number(fixed(payload, "WINDOW_UPDATE is not of 4 bytes")?);
+        if increment == 0 {
+            return Err(Error::protocol("WINDOW_UPDATE adds nothing"));
+        }
+        let increment = i64::from(increment);
+        if id == 0 {
+            self.send_window.change(increment)?;
+            self.send_bodies();
+            return Ok(());
+        }
+        match self.streams.owner(id) {
+            Owner::Slot(slot) => {
+                self.streams.at(slot).send_window.change(increment)?;
+                self.queue(slot);
+                self.send_bodies();
+                Ok(())
+            }
+            Owner::Cancelled | Owner::Ended => self.idle(),
+            Owner::Nobody => {
+                let detail = "WINDOW_UPDATE is on a stream without a request";
+                Err(Error::protocol(detail))
+            }
+        }
+    }
+
+    /// Counts an answer to the server.
+    fn answer(&mut self) -> Result<(), Error> {
+        self.answers += 1;
+        if self.answers > ANSWERS {
+            let detail = "the server asks for answers and does not read them";
+            return Err(Error::abuse(detail));
+        }
+        self.idle()
+    }
+
+    /// Counts a frame that carries nothing of use.
+    fn idle(&mut self) -> Result<(), Error> {
+        self.idle_frames += 1;
+        if self.idle_frames > IDLE_FRAMES {
+            return Err(Error::abuse("the server sends frames without content"));
+        }
+        Ok(())
+    }
+}

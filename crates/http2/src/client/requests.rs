@@ -1,0 +1,111 @@
+//! Heads of requests, and their streams' beginning and end.
+
+use super::{Body, Client, Event, Phase, Slot};
+use crate::{
+    error::Reason,
+    frame::{HEADER, Header, flag, kind},
+    head::Head,
+};
+
+impl Client {
+    /// Returns true if the server allows one more stream.
+    pub(super) fn may_open(&self) -> bool {
+        self.streams.open < self.peer.streams && !self.is_spent()
+    }
+
+    /// Opens a stream for the request in a slot; sends its head, and of its body what is allowed.
+    pub(super) fn open(&mut self, slot: u32, head: &Head, body: Body<'_>) {
+        let windows = (self.peer.window, self.config.stream_window);
+        let id = self.streams.open(slot, windows.0, windows.1);
+        let is_empty = body.as_slice().is_empty();
+        self.send_head(id, head, is_empty);
+        let sent = if is_empty {
+            0
+        } else {
+            self.send_piece(slot, body.as_slice(), true)
+        };
+        let stream = self.streams.at(slot);
+        stream.is_head = head.is_head();
+        stream.is_sent = sent == body.as_slice().len();
+        if !stream.is_sent {
+            stream.body = body.rest(sent);
+            self.queue(slot);
+        }
+    }
+
+    fn send_head(&mut self, id: u32, head: &Head, is_end: bool) {
+        let end = if is_end { flag::END_STREAM } else { 0 };
+        let header = Header::new(kind::HEADERS, end | flag::END_HEADERS, id);
+        let (encoder, output) = (&mut self.encoder, &mut self.output);
+        let (start, length) = output.frame_with(header, |out| encoder.encode(head, out));
+        if length <= self.peer.frame {
+            return;
+        }
+        let whole = output.take_from(start);
+        let mut header = Header::new(kind::HEADERS, end, id);
+        let mut parts = whole[HEADER..].chunks(self.peer.frame).peekable();
+        while let Some(part) = parts.next() {
+            if parts.peek().is_none() {
+                header.flags |= flag::END_HEADERS;
+            }
+            output.frame(header, part);
+            header = Header::new(kind::CONTINUATION, 0, id);
+        }
+    }
+
+    /// Opens streams for the requests that wait, as far as the server allows.
+    pub(super) fn open_waiting(&mut self) {
+        while self.may_open()
+            && let Some(slot) = self.waiting.pop_front()
+        {
+            let stream = self.streams.at(slot);
+            let (head, body) = (stream.head.take(), std::mem::take(&mut stream.body));
+            // A request that waits has its head.
+            if let Some(head) = head {
+                self.open(slot, &head, Body::Shared(&body));
+            }
+        }
+    }
+
+    /// Ends the stream in a slot, of which the server has sent or wants no more.
+    pub(super) fn end(&mut self, slot: u32) {
+        let held = self.streams.end(slot);
+        self.streams.at(slot).body.clear();
+        self.release_connection(held);
+        self.open_waiting();
+    }
+
+    /// Resets the stream in a slot, on which the server may still send.
+    pub(super) fn reset(&mut self, slot: u32, reason: Reason) {
+        let id = self.streams.at(slot).id;
+        self.send_reset(id, reason);
+        self.streams.cancel(id);
+        self.end(slot);
+    }
+
+    pub(super) fn send_reset(&mut self, id: u32, reason: Reason) {
+        let header = Header::new(kind::RST_STREAM, 0, id);
+        self.output.frame(header, &reason.0.to_be_bytes());
+    }
+
+    /// Tells the requests that the server has not processed and will not: those that wait, and those on
+    /// streams after `last`.
+    pub(super) fn leave(
+        &mut self,
+        last: u32,
+        reason: Reason,
+        on: &mut impl FnMut(Slot, Event<'_>),
+    ) {
+        let mut left = self.streams.open_slots(|stream| stream.id > last);
+        for slot in &left {
+            self.end(*slot);
+        }
+        for slot in &self.waiting {
+            self.streams.at(*slot).phase = Phase::Ended;
+        }
+        left.extend(self.waiting.drain(..));
+        for slot in left {
+            on(Slot(slot), Event::Left(reason));
+        }
+    }
+}

@@ -1,0 +1,315 @@
+//! The streams of a connection.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+
+use crate::{
+    error::Error,
+    flow::{LARGEST, ReceiveWindow, SendWindow},
+    head::Head,
+};
+
+/// Cancelled streams whose late frames are told from forbidden ones.
+const CANCELLED: usize = 10_000;
+
+/// Places to look a stream up by its identifier, at first.
+const PLACES: usize = 64;
+const MOST_PLACES: usize = 1 << 16;
+
+/// The state of a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// It waits for a stream.
+    Waiting,
+    /// It has a stream.
+    Open,
+    /// It has none any more, or none at all.
+    Ended,
+}
+
+/// A request, and its stream.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) phase: Phase,
+    pub(super) id: u32,
+    /// The head, while the request waits.
+    pub(super) head: Option<Head>,
+    /// What is still to be sent of the body.
+    pub(super) body: Bytes,
+    /// The end of the body has been sent.
+    pub(super) is_sent: bool,
+    /// The stream is in the queue of those that may send.
+    pub(super) is_queued: bool,
+    pub(super) send_window: SendWindow,
+    pub(super) receive_window: ReceiveWindow,
+    /// Bytes received and not released.
+    pub(super) held: usize,
+    /// The head of the reply has come.
+    pub(super) is_answered: bool,
+    /// The request's method is `HEAD`.
+    pub(super) is_head: bool,
+    /// The rest of the body that the reply's head has promised.
+    pub(super) promised: Option<u64>,
+}
+
+/// The streams of a connection.
+#[derive(Debug)]
+pub(super) struct Streams {
+    slab: Vec<Stream>,
+    free: Vec<u32>,
+    /// The next identifier.
+    next: u32,
+    /// Number of open streams.
+    pub(super) open: u32,
+    /// Identifier and slot, at the place that the identifier determines; 0: empty.
+    places: Vec<(u32, u32)>,
+    /// The streams whose place is taken by another, which has been open for long.
+    displaced: BTreeMap<u32, u32>,
+    /// Streams that this end has reset, and on which the peer may not know it yet.
+    cancelled: BTreeSet<u32>,
+    /// Those up to this one may be cancelled, and are forgotten.
+    forgotten: u32,
+}
+
+/// Whose a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The request's in this slot.
+    Slot(u32),
+    /// A request's that has been cancelled.
+    Cancelled,
+    /// A request's that has ended.
+    Ended,
+    /// No request's.
+    Nobody,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            slab: Vec::new(),
+            free: Vec::new(),
+            next: 1,
+            open: 0,
+            places: vec![(0, 0); PLACES],
+            displaced: BTreeMap::new(),
+            cancelled: BTreeSet::new(),
+            forgotten: 0,
+        }
+    }
+}
+
+impl Streams {
+    /// Reserves a slot.
+    pub(super) fn reserve(&mut self) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            self.slab[slot as usize].phase = Phase::Waiting;
+            return slot;
+        }
+        self.slab.push(Stream {
+            phase: Phase::Waiting,
+            id: 0,
+            head: None,
+            body: Bytes::new(),
+            is_sent: false,
+            is_queued: false,
+            send_window: SendWindow::new(0),
+            receive_window: ReceiveWindow::new(0),
+            held: 0,
+            is_answered: false,
+            is_head: false,
+            promised: None,
+        });
+        (self.slab.len() - 1) as u32
+    }
+
+    /// Frees a slot whose stream is not open.
+    pub(super) fn free(&mut self, slot: u32) {
+        let stream = self.at(slot);
+        stream.phase = Phase::Ended;
+        stream.head = None;
+        stream.body = Bytes::new();
+        self.free.push(slot);
+    }
+
+    /// Returns the request in a slot.
+    pub(super) fn at(&mut self, slot: u32) -> &mut Stream {
+        &mut self.slab[slot as usize]
+    }
+
+    /// Returns true if there is no identifier left (RFC 9113, section 5.1.1).
+    pub(super) fn are_used_up(&self) -> bool {
+        self.next > LARGEST
+    }
+
+    /// Opens a stream with these windows, and returns its identifier.
+    pub(super) fn open(&mut self, slot: u32, send_window: u32, receive_window: u32) -> u32 {
+        let id = self.next;
+        self.next += 2;
+        self.open += 1;
+        let stream = self.at(slot);
+        stream.phase = Phase::Open;
+        stream.id = id;
+        stream.is_sent = false;
+        stream.send_window = SendWindow::new(send_window);
+        stream.receive_window = ReceiveWindow::new(receive_window);
+        stream.held = 0;
+        stream.is_answered = false;
+        stream.promised = None;
+        if self.open as usize > self.places.len() / 2 && self.places.len() < MOST_PLACES {
+            self.grow();
+        }
+        let place = self.place(id);
+        if self.places[place].0 == 0 {
+            self.places[place] = (id, slot);
+        } else {
+            self.displaced.insert(id, slot);
+        }
+        id
+    }
+
+    /// Ends an open stream; its slot stays reserved. Returns the bytes of it that were not released.
+    pub(super) fn end(&mut self, slot: u32) -> usize {
+        let stream = self.at(slot);
+        stream.phase = Phase::Ended;
+        let (id, held) = (stream.id, stream.held);
+        let place = self.place(id);
+        if self.places[place].0 == id {
+            self.places[place] = (0, 0);
+        } else {
+            self.displaced.remove(&id);
+        }
+        self.open -= 1;
+        held
+    }
+
+    /// Notes that this end has reset a stream that the peer has not ended.
+    pub(super) fn cancel(&mut self, id: u32) {
+        self.cancelled.insert(id);
+        if self.cancelled.len() > CANCELLED
+            && let Some(first) = self.cancelled.pop_first()
+        {
+            self.forgotten = first;
+        }
+    }
+
+    /// Notes that the peer has ended a stream that was cancelled.
+    pub(super) fn forget(&mut self, id: u32) {
+        self.cancelled.remove(&id);
+    }
+
+    /// Returns whose the frames of a stream are.
+    pub(super) fn owner(&self, id: u32) -> Owner {
+        let (other, slot) = self.places[self.place(id)];
+        if other == id {
+            return Owner::Slot(slot);
+        }
+        if let Some(slot) = self.displaced.get(&id) {
+            return Owner::Slot(*slot);
+        }
+        match id {
+            _ if id.is_multiple_of(2) || id >= self.next => Owner::Nobody,
+            _ if id <= self.forgotten || self.cancelled.contains(&id) => Owner::Cancelled,
+            _ => Owner::Ended,
+        }
+    }
+
+    /// Changes the send windows of all open streams.
+    ///
+    /// # Errors
+    /// A window that becomes too large is a FLOW_CONTROL_ERROR.
+    pub(super) fn change_windows(&mut self, by: i64) -> Result<(), Error> {
+        let mut open = self.slab.iter_mut().filter(|stream| stream.phase == Phase::Open);
+        open.try_for_each(|stream| stream.send_window.change(by))
+    }
+
+    /// Returns the slots of the open streams of which `is_wanted` is true.
+    pub(super) fn open_slots(&self, is_wanted: impl Fn(&Stream) -> bool) -> Vec<u32> {
+        let slots = (0..).zip(&self.slab);
+        let wanted = slots.filter(|(_, stream)| stream.phase == Phase::Open && is_wanted(stream));
+        wanted.map(|(slot, _)| slot).collect()
+    }
+
+    fn place(&self, id: u32) -> usize {
+        (id >> 1) as usize & (self.places.len() - 1)
+    }
+
+    /// Doubles the places.
+    fn grow(&mut self) {
+        let more = vec![(0, 0); self.places.len() * 2];
+        let places = std::mem::replace(&mut self.places, more);
+        let displaced = std::mem::take(&mut self.displaced);
+        let taken = places.into_iter().filter(|(id, _)| *id != 0);
+        for (id, slot) in taken.chain(displaced) {
+            let place = self.place(id);
+            if self.places[place].0 == 0 {
+                self.places[place] = (id, slot);
+            } else {
+                self.displaced.insert(id, slot);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_are_found_however_long_the_others_last() {
+        let mut streams = Streams::default();
+        let slots: Vec<_> = (0..3).map(|_| streams.reserve()).collect();
+        let long = streams.open(slots[0], 1, 1);
+        for _ in 0..1000 {
+            let ids = [slots[1], slots[2]].map(|slot| (slot, streams.open(slot, 1, 1)));
+            assert_eq!(streams.owner(long), Owner::Slot(slots[0]));
+            for (slot, id) in ids {
+                assert_eq!(streams.owner(id), Owner::Slot(slot));
+                streams.end(slot);
+                assert_eq!(streams.owner(id), Owner::Ended);
+            }
+        }
+        assert_eq!(streams.owner(4001), Owner::Ended);
+        assert_eq!(streams.owner(4003), Owner::Nobody);
+        assert_eq!(streams.owner(2), Owner::Nobody);
+        // Room is made for as many as are open.
+        let many: Vec<_> = (0..500).map(|_| streams.reserve()).collect();
+        let ids: Vec<_> = many.iter().map(|slot| streams.open(*slot, 1, 1)).collect();
+        assert!(streams.places.len() >= 1000);
+        for (slot, id) in many.iter().zip(ids) {
+            assert_eq!(streams.owner(id), Owner::Slot(*slot));
+        }
+        assert_eq!(streams.owner(long), Owner::Slot(slots[0]));
+    }
+
+    #[test]
+    fn cancelled_streams_are_known_up_to_a_number() {
+        let mut streams = Streams::default();
+        let slot = streams.reserve();
+        let mut ids = Vec::new();
+        for _ in 0..=CANCELLED + 1 {
+            ids.push(streams.open(slot, 1, 1));
+            streams.end(slot);
+        }
+        for id in &ids[1..] {
+            streams.cancel(*id);
+        }
+        assert_eq!(streams.cancelled.len(), CANCELLED);
+        assert!(ids[1..].iter().all(|id| streams.owner(*id) == Owner::Cancelled));
+        streams.forget(ids[3]);
+        assert_eq!(streams.owner(ids[3]), Owner::Ended);
+    }
+
+    #[test]
+    fn identifiers_run_out() {
+        let mut streams = Streams {
+            next: LARGEST,
+            ..Streams::default()
+        };
+        assert!(!streams.are_used_up());
+        let slot = streams.reserve();
+        assert_eq!(streams.open(slot, 1, 1), LARGEST);
+        assert!(streams.are_used_up());
+    }
+}
