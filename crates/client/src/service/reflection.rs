@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use http::Request;
+use netping_http2::{client::Body, head::Head};
 use netping_measure::error_kind::ErrorKind;
 use netping_results::format::on_one_line;
 use prost::Message;
@@ -22,9 +22,9 @@ use crate::{
     plan::Destination,
     transport::{
         Failure, Milestones, ServerEndpoint, connect,
-        grpc_call::call,
         grpc_h2::{head, prefixed},
-        http2::{self, Sender},
+        grpc_reply::GrpcReply,
+        http2::{self, Handle},
     },
 };
 
@@ -81,8 +81,8 @@ async fn learn(
 
 /// The schema of a server, as far as it has been asked for it.
 struct ServerSchema {
-    send: Sender,
-    head: Request<()>,
+    connection: Handle,
+    head: Head,
     /// The files learnt so far.
     files: Vec<FileDescriptorProto>,
 }
@@ -96,15 +96,18 @@ impl ServerSchema {
             |failure: Failure| explained(&endpoint.destination, failure.at(CANNOT_CONNECT));
         let mut milestones = Milestones::untimed();
         let stream = connect::open(endpoint, None, &mut milestones).await;
-        let send = http2::handshake(stream.map_err(unreachable)?, &mut milestones).await;
+        let connection = http2::handshake(stream.map_err(unreachable)?, &mut milestones).await;
+        let head_of = |service| {
+            let method = format!("/{service}.ServerReflection/ServerReflectionInfo");
+            http2::prepare(&head(endpoint, &method))
+        };
         let mut schema = Self {
-            send: send.map_err(unreachable)?,
-            head: Request::default(),
+            connection: connection.map_err(unreachable)?,
+            head: head_of(SERVICES[0]),
             files: Vec::new(),
         };
         for service in SERVICES {
-            let method = format!("/{service}.ServerReflection/ServerReflectionInfo");
-            schema.head = head(endpoint, &method);
+            schema.head = head_of(service);
             match schema.services().await {
                 Ok(services) => return Ok((schema, services)),
                 Err(failure) if failure.kind == ErrorKind::Grpc(UNIMPLEMENTED) => {}
@@ -180,13 +183,15 @@ impl ServerSchema {
             message_request: Some(question),
         };
         let mut answer = None;
-        let examine = |message: &[u8]| {
+        let mut reply = GrpcReply::<_>::expected(|message: &[u8]| {
             let response = ServerReflectionResponse::decode(message)
                 .map_err(|error| wrong(&error.to_string()))?;
             answer = response.message_response;
             Ok(())
-        };
-        call(&mut self.send, &self.head, prefixed(&request), examine).await?;
+        });
+        let body = prefixed(&request);
+        let body = Body::Shared(&body);
+        self.connection.call(&self.head, body, &mut reply).await?;
         answer.ok_or_else(|| wrong("the answer is empty"))
     }
 }

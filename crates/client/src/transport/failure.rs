@@ -18,6 +18,8 @@ pub struct Failure {
     pub detail: String,
     /// The connection is unusable.
     pub lost: bool,
+    /// The server says that it has not processed the request, which may be sent again.
+    pub unprocessed: bool,
 }
 
 impl Failure {
@@ -39,7 +41,15 @@ impl Failure {
             kind,
             detail: on_one_line(&detail.to_string()),
             lost: false,
+            unprocessed: false,
         }
+    }
+
+    /// Says that the server has not processed the request.
+    #[must_use]
+    pub(crate) fn unprocessed(mut self) -> Self {
+        self.unprocessed = true;
+        self
     }
 
     /// Says where it happened.

@@ -5,16 +5,15 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, header::CONTENT_TYPE};
-use netping_measure::error_kind::ErrorKind;
+use http::HeaderMap;
+use netping_http2::{client::Body, head::Head};
 use netping_protocol::payload::Exchange;
 
 use super::{
     Carried, Failure, Result, ServerEndpoint,
-    grpc_h2::{Calls, Grpc, ask, head_at},
-    grpc_reply::{PREFIX, examine_all, is_well_formed, message_length},
-    http2::Sender,
+    grpc_h2::{Caller, Calls, Grpc, head_at},
+    grpc_reply::{GrpcReply, PREFIX, is_well_formed, message_length},
+    http2,
     prepared::Prepared,
 };
 
@@ -24,7 +23,7 @@ const LONGEST_DEADLINE: Duration = Duration::from_secs(99_999_999);
 /// Calls of the method that the target names.
 #[derive(Debug, Clone)]
 pub struct MethodCalls {
-    head: Request<()>,
+    head: Head,
     prepared: Arc<Prepared>,
 }
 
@@ -38,38 +37,48 @@ impl MethodCalls {
         if let Some(deadline) = prepared.deadline {
             head.headers_mut().extend(deadline_headers(deadline));
         }
+        let head = http2::prepare(&head);
         let calls = Self { head, prepared };
         Grpc { endpoint, calls }
+    }
+
+    /// Examines a message as the user wishes.
+    fn examine(&self, message: &[u8]) -> Result<()> {
+        if self.prepared.wants_contents() {
+            self.prepared.examine(message)?;
+        }
+        if is_well_formed(message) {
+            return Ok(());
+        }
+        Err(Failure::mismatch("has a message that is not valid"))
     }
 }
 
 impl Calls for MethodCalls {
     async fn call(
         &self,
-        send: &mut Sender,
+        caller: &mut Caller,
         exchange: &Exchange,
         carried: &mut Carried<'_>,
     ) -> Result<()> {
         let prepared = &self.prepared;
-        let body = prepared.bodies.body(exchange).clone();
-        let wants_contents = prepared.wants_contents();
-        let streams = prepared.streams_requests || prepared.streams_replies;
-        if streams {
-            carried.sent = count(&body);
-        }
-        let examine = |message: &[u8]| {
-            if streams {
+        let body = prepared.bodies.body(exchange);
+        let connection = &mut caller.connection;
+        let messages = if prepared.streams_requests || prepared.streams_replies {
+            carried.sent = count(body);
+            let mut reply = GrpcReply::<_, true>::expected(|message: &[u8]| {
                 carried.receive();
-            }
-            if wants_contents {
-                prepared.examine(message)?;
-            }
-            if is_well_formed(message) {
-                return Ok(());
-            }
-            Err(Failure::mismatch("has a message that is not valid"))
+                self.examine(message)
+            });
+            let body = Body::Shared(body);
+            connection.call(&self.head, body, &mut reply).await?;
+            reply.messages
+        } else {
+            let mut reply = GrpcReply::<_>::expected(|message: &[u8]| self.examine(message));
+            let body = Body::Shared(body);
+            connection.call(&self.head, body, &mut reply).await?;
+            reply.messages
         };
-        let messages = call(send, &self.head, body, examine).await?;
         let is_expected = prepared.check.has_contents();
         if messages == 1 || (prepared.streams_replies && (messages > 0 || !is_expected)) {
             return Ok(());
@@ -83,33 +92,6 @@ impl Calls for MethodCalls {
             "has {messages} messages, where {right}"
         )))
     }
-}
-
-/// Calls a method; gives each message of the reply to `examine`, and returns their number.
-///
-/// # Errors
-/// Any [`Failure`], with a status other than OK among them.
-pub(crate) async fn call(
-    send: &mut Sender,
-    head: &Request<()>,
-    body: Bytes,
-    examine: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<u64> {
-    let reply = ask(send, head, body).await?;
-    check_type(&reply.0)?;
-    examine_all(reply, examine).await
-}
-
-/// Checks that a reply is gRPC's, and not a page of a web server.
-fn check_type(headers: &HeaderMap) -> Result<()> {
-    let header = headers.get(CONTENT_TYPE);
-    let kind = header.map_or(&b""[..], HeaderValue::as_bytes);
-    if kind.starts_with(b"application/grpc") {
-        return Ok(());
-    }
-    let kind = kind.escape_ascii();
-    let detail = format!("the reply is not gRPC: its content-type is '{kind}'");
-    Err(Failure::request(ErrorKind::Protocol, detail))
 }
 
 /// Returns the number of messages in a request's body, which are whole.

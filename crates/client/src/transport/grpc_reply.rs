@@ -1,14 +1,18 @@
 //! Replies to gRPC calls: their messages and their status.
 
-use bytes::{Buf, Bytes, BytesMut};
-use h2::{RecvStream, client::ResponseFuture};
-use http::{HeaderMap, HeaderValue, StatusCode};
+use bytes::Buf;
+use http::StatusCode;
+use netping_http2::fields::Fields;
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::frame;
 use percent_encoding::percent_decode;
 use prost::encoding::{DecodeContext, decode_key, skip_field};
 
-use super::{Failure, Result, http_reply::status_failure, http2};
+use super::{
+    Failure, Result,
+    http_reply::status_failure,
+    http2::{self, Reader},
+};
 
 /// Length of a gRPC message's prefix: a flag byte and a length of four bytes.
 pub(crate) const PREFIX: usize = 5;
@@ -16,117 +20,127 @@ pub(crate) const PREFIX: usize = 5;
 /// Longest message of a reply, in bytes: netping's longest payload, and the fields around it.
 const LONGEST: usize = frame::DEFAULT_MAX + (64 << 10);
 
-/// The headers of a reply, and its body to be read.
-pub(crate) type Answer = (HeaderMap, RecvStream);
-
-/// Waits for the headers of a reply.
-pub(crate) async fn answer(response: ResponseFuture) -> Result<Answer> {
-    let (head, body) = response.await?.into_parts();
-    if head.status != StatusCode::OK {
-        return Err(status_failure(head.status));
-    }
-    Ok((head.headers, body))
+/// A reply whose messages are examined one by one. With `STREAMS`, each is wanted as soon as it is there.
+pub(crate) struct GrpcReply<F, const STREAMS: bool = false> {
+    examine: F,
+    cut: ReplyMessages,
+    /// A wrong message is told only where the call's status is OK, which explains more.
+    examined: Result<()>,
+    /// The number of messages so far.
+    pub(crate) messages: u64,
 }
 
-/// Gives each message of a reply to `examine`, and returns their number.
-///
-/// # Errors
-/// Any [`Failure`], with a status other than OK among them.
-pub(crate) async fn examine_all(
-    (headers, mut body): Answer,
-    mut examine: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<u64> {
-    let mut reply = ReplyMessages::default();
-    let mut messages = 0;
-    // A wrong message is told only where the call's status is OK, which explains more.
-    let mut examined = Ok(());
-    while let Some(chunk) = http2::next_chunk(&mut body).await? {
-        if examined.is_err() {
-            continue;
-        }
-        reply.push(chunk);
-        while examined.is_ok()
-            && let Some(message) = reply.next().transpose()
-        {
-            messages += 1;
-            examined = message.and_then(|message| examine(&message));
+impl<F: FnMut(&[u8]) -> Result<()>, const STREAMS: bool> GrpcReply<F, STREAMS> {
+    /// Returns a reply of which nothing has come yet, whose messages are given to `examine`.
+    pub(crate) fn expected(examine: F) -> Self {
+        Self {
+            examine,
+            cut: ReplyMessages::default(),
+            examined: Ok(()),
+            messages: 0,
         }
     }
-    check_end(&headers, &mut body).await?;
-    examined?;
-    if !reply.is_at_end() {
-        return Err(Failure::mismatch("ends within a message"));
-    }
-    Ok(messages)
 }
 
-/// Checks the status at a reply's end. An error without a message has it in the headers.
-pub(crate) async fn check_end(headers: &HeaderMap, body: &mut RecvStream) -> Result<()> {
-    match body.trailers().await? {
-        Some(trailers) => check_status(&trailers),
-        None => check_status(headers),
+impl<F: FnMut(&[u8]) -> Result<()>, const STREAMS: bool> Reader for GrpcReply<F, STREAMS> {
+    const STREAMS: bool = STREAMS;
+
+    fn head(&mut self, head: &Fields) -> Result<()> {
+        let status = http2::status(head);
+        if status != StatusCode::OK {
+            return Err(status_failure(status));
+        }
+        check_type(head.get("content-type").unwrap_or_default())
+    }
+
+    fn data(&mut self, data: &[u8]) {
+        if self.examined.is_err() {
+            return;
+        }
+        self.examined = self.cut.feed(data, |message| {
+            self.messages += 1;
+            (self.examine)(message)
+        });
+    }
+
+    fn end(&mut self, last: &Fields) -> Result<()> {
+        check_status(last.get("grpc-status"), last.get("grpc-message"))?;
+        std::mem::replace(&mut self.examined, Ok(()))?;
+        if !self.cut.is_at_end() {
+            return Err(Failure::mismatch("ends within a message"));
+        }
+        Ok(())
     }
 }
 
-/// Checks the call's status: in the trailers, or in the headers if there is no message.
-pub(crate) fn check_status(headers: &HeaderMap) -> Result<()> {
-    let status = headers.get("grpc-status");
-    let code = status.and_then(|status| status.to_str().ok()?.parse().ok());
+/// Checks that a reply is gRPC's, and not a page of a web server.
+fn check_type(kind: &[u8]) -> Result<()> {
+    if kind.starts_with(b"application/grpc") {
+        return Ok(());
+    }
+    let kind = kind.escape_ascii();
+    let detail = format!("the reply is not gRPC: its content-type is '{kind}'");
+    Err(Failure::request(ErrorKind::Protocol, detail))
+}
+
+/// Checks a call's status and message: those of the trailers, or of the head if there is no reply.
+pub(crate) fn check_status(status: Option<&[u8]>, message: Option<&[u8]>) -> Result<()> {
+    if status == Some(b"0") {
+        return Ok(());
+    }
+    let code = status.and_then(|status| str::from_utf8(status).ok()?.parse().ok());
     let missing = || Failure::request(ErrorKind::Protocol, "the reply has no valid grpc-status");
     let code = code.ok_or_else(missing)?;
     if code == 0 {
         return Ok(());
     }
-    let message = headers.get("grpc-message");
-    let message = message.map_or(&[][..], HeaderValue::as_bytes);
-    let message = percent_decode(message).decode_utf8_lossy();
+    let message = percent_decode(message.unwrap_or_default()).decode_utf8_lossy();
     let detail = format!("gRPC status {code}: {message}");
     Err(Failure::request(ErrorKind::Grpc(code), detail))
 }
 
-/// The messages of a reply, cut from its chunks.
+/// The messages of a reply, cut from its parts.
 #[derive(Debug, Default)]
-struct ReplyMessages {
-    /// The last chunk, or what is left of it.
-    chunk: Bytes,
-    /// A message that is spread over several chunks, and what follows it.
-    spread: BytesMut,
+pub(crate) struct ReplyMessages {
+    /// The beginning of a message that is spread over several parts.
+    spread: Vec<u8>,
 }
 
 impl ReplyMessages {
-    /// Appends the next chunk, once there is no whole message left.
-    fn push(&mut self, chunk: Bytes) {
-        if self.is_at_end() {
-            self.chunk = chunk;
-            return;
+    /// Gives each message that is whole with the next part to `examine`, without its prefix.
+    pub(crate) fn feed(
+        &mut self,
+        mut part: &[u8],
+        mut examine: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        while !part.is_empty() {
+            if self.spread.is_empty() {
+                // Most messages are in one part, and are not copied.
+                if let Some(end) = end_of_message(part)?
+                    && let Some((message, rest)) = part.split_at_checked(end)
+                {
+                    examine(&message[PREFIX..])?;
+                    part = rest;
+                    continue;
+                }
+            }
+            let wanted = end_of_message(&self.spread)?.unwrap_or(PREFIX);
+            let length = part.len().min(wanted - self.spread.len());
+            self.spread.extend_from_slice(&part[..length]);
+            part = &part[length..];
+            let end = end_of_message(&self.spread)?;
+            if end == Some(self.spread.len()) {
+                examine(&self.spread[PREFIX..])?;
+                self.spread.clear();
+            } else if let Some(end) = end {
+                self.spread.reserve(end - self.spread.len());
+            }
         }
-        self.spread.extend_from_slice(&self.chunk);
-        self.spread.extend_from_slice(&chunk);
-        self.chunk.clear();
+        Ok(())
     }
 
-    /// Returns the next whole message, without its prefix.
-    fn next(&mut self) -> Result<Option<Bytes>> {
-        let is_spread = !self.spread.is_empty();
-        let bytes = if is_spread {
-            &*self.spread
-        } else {
-            &self.chunk
-        };
-        let Some(end) = end_of_message(bytes)? else {
-            return Ok(None);
-        };
-        let mut message = if is_spread {
-            self.spread.split_to(end).freeze()
-        } else {
-            self.chunk.split_to(end)
-        };
-        message.advance(PREFIX);
-        Ok(Some(message))
-    }
-
-    fn is_at_end(&self) -> bool {
-        self.chunk.is_empty() && self.spread.is_empty()
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.spread.is_empty()
     }
 }
 
@@ -135,7 +149,7 @@ pub(super) fn message_length([_, length @ ..]: [u8; PREFIX]) -> usize {
     u32::from_be_bytes(length) as usize
 }
 
-/// Returns the end of the message at the beginning of `bytes`; `None` if it is not whole yet.
+/// Returns the end of the message at the beginning of `bytes`; `None` if its prefix is not whole.
 fn end_of_message(bytes: &[u8]) -> Result<Option<usize>> {
     let Some(prefix) = bytes.first_chunk::<PREFIX>() else {
         return Ok(None);
@@ -148,8 +162,7 @@ fn end_of_message(bytes: &[u8]) -> Result<Option<usize>> {
         let detail = format!("has a message of {length} bytes; the limit is {LONGEST}");
         return Err(Failure::mismatch(detail));
     }
-    let end = PREFIX + length;
-    Ok((bytes.len() >= end).then_some(end))
+    Ok(Some(PREFIX + length))
 }
 
 /// Returns true if the bytes are a sequence of whole fields, whatever these mean.
@@ -167,11 +180,17 @@ pub(super) fn is_well_formed(mut message: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use bytes::BytesMut;
+    use netping_http2::{Config, client::Body};
     use netping_protocol::echopb::EchoRequest;
     use proptest::prelude::*;
+    use tokio::task::LocalSet;
 
     use super::{
-        super::grpc_h2::{prefixed, put_prefix},
+        super::{
+            grpc_h2::{prefixed, put_prefix},
+            http2::Handle,
+        },
         *,
     };
 
@@ -188,20 +207,21 @@ mod tests {
             inputs in prop::collection::vec("[a-z]{0,40}", 0..6),
             cuts in prop::collection::vec(1_usize..20, 1..60),
         ) {
-            let mut whole = BytesMut::new();
-            for input in &inputs {
-                whole.extend_from_slice(&prefixed(&echo(input)));
-            }
+            let whole: Vec<_> = inputs.iter().map(|input| prefixed(&echo(input))).collect();
+            let whole = whole.concat();
+            let mut rest = &whole[..];
             let mut reply = ReplyMessages::default();
             let mut found = Vec::new();
             let mut cuts = cuts.into_iter().cycle();
-            while !whole.is_empty() {
-                let length = cuts.next().unwrap_or(1).min(whole.len());
-                reply.push(whole.split_to(length).freeze());
-                while let Some(message) = reply.next().unwrap() {
-                    prop_assert!(is_well_formed(&message));
+            while !rest.is_empty() {
+                let length = cuts.next().unwrap_or(1).min(rest.len());
+                let (part, after) = rest.split_at(length);
+                rest = after;
+                reply.feed(part, |message| {
+                    assert!(is_well_formed(message));
                     found.push(<EchoRequest as prost::Message>::decode(message).unwrap().input);
-                }
+                    Ok(())
+                }).unwrap();
             }
             prop_assert_eq!(found, inputs);
             prop_assert!(reply.is_at_end());
@@ -219,24 +239,25 @@ mod tests {
             server.accept().await
         };
         let call = async {
-            let (mut send, connection) = h2::client::handshake(near).await.unwrap();
+            let mut connection = Handle::open(near, Config::default()).await?;
             let request = http::Request::get("http://localhost/").body(()).unwrap();
-            let (response, _) = send.send_request(request, true).unwrap();
-            let replied = async { examine_all(answer(response).await?, |_| Ok(())).await };
-            tokio::select! {
-                result = replied => result,
-                _ = connection => unreachable!("the server keeps it open"),
-            }
+            let mut reply = GrpcReply::<_>::expected(|_: &[u8]| Ok(()));
+            let head = http2::prepare(&request);
+            connection.call(&head, Body::Short(&[]), &mut reply).await?;
+            Ok(reply.messages)
         };
-        tokio::select! {
-            result = call => result,
-            _ = serve => unreachable!("the client keeps it open"),
-        }
+        LocalSet::new().run_until(async {
+            tokio::select! {
+                result = call => result,
+                _ = serve => unreachable!("the client keeps it open"),
+            }
+        }).await
     }
 
     #[tokio::test(flavor = "current_thread")]
     async fn a_status_without_a_message_is_in_the_headers() {
-        let head = |status| http::Response::builder().header("grpc-status", status);
+        let grpc = || http::Response::builder().header("content-type", "application/grpc+proto");
+        let head = |status| grpc().header("grpc-status", status);
         let full = called(head("8").header("grpc-message", "too%20much")).await;
         let full = full.unwrap_err();
         assert_eq!(full.kind, ErrorKind::Grpc(8));
@@ -252,8 +273,11 @@ mod tests {
         );
         assert_eq!(called(head("0")).await, Ok(0));
         let kind = |failed: Result<u64>| failed.unwrap_err().kind;
-        let silent = called(http::Response::builder()).await;
-        assert_eq!(kind(silent), ErrorKind::Protocol);
+        assert_eq!(kind(called(grpc()).await), ErrorKind::Protocol);
+        let page = http::Response::builder().header("content-type", "text/html");
+        let page = called(page.header("grpc-status", "0")).await.unwrap_err();
+        assert_eq!(page.kind, ErrorKind::Protocol);
+        assert!(page.detail.contains("'text/html'"), "{page}");
         let unavailable = called(http::Response::builder().status(503)).await;
         assert_eq!(kind(unavailable), ErrorKind::Http(503));
     }

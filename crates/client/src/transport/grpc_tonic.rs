@@ -23,7 +23,7 @@ use tonic::{
 use super::{
     Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect,
     grpc_h2::{echo_request, verified},
-    http2,
+    h2_error,
 };
 
 /// Opens channels of one connection each, for calls of `echopb.Echo/Echo`, or of `pb.Hello/Say`
@@ -135,7 +135,7 @@ fn cause(error: &(dyn Error + 'static)) -> Option<Failure> {
         let failure = error.downcast_ref::<Failure>().cloned();
         let io = || error.downcast_ref().map(connect::io_failure);
         let has_ended = |error: &&h2::Error| error.is_io() || error.is_go_away();
-        let h2 = || error.downcast_ref().filter(has_ended).map(http2::failure);
+        let h2 = || error.downcast_ref().filter(has_ended).map(h2_error::failure);
         failure.or_else(io).or_else(h2)
     })
 }

@@ -70,9 +70,9 @@ impl Http {
             Version::Three | Version::Chosen => agreed_on_two,
         };
         Ok(if two {
-            let send = http2::handshake(stream, milestones).await?;
-            let head = Rc::new(self.head2.clone());
-            Speaker::Two(Http2 { send, head })
+            let connection = http2::handshake(stream, milestones).await?;
+            let head = Rc::new(http2::prepare(&self.head2));
+            Speaker::Two(Http2 { connection, head })
         } else {
             Speaker::One(Box::new(Http1::new(stream, Arc::clone(&self.head1))))
         })
@@ -118,7 +118,7 @@ impl Connection for HttpHandle {
     fn share(&self) -> Option<Self> {
         let speaker = match &self.speaker {
             Speaker::One(_) => return None,
-            Speaker::Two(http2) => Speaker::Two(http2.clone()),
+            Speaker::Two(http2) => Speaker::Two(http2.share()),
             Speaker::Three(http3) => Speaker::Three(http3.clone()),
         };
         Some(Self {
@@ -130,7 +130,7 @@ impl Connection for HttpHandle {
     fn is_spent(&mut self) -> bool {
         match &mut self.speaker {
             Speaker::One(http1) => http1.is_spent(),
-            Speaker::Two(two) => http2::is_spent(&mut two.send),
+            Speaker::Two(http2) => http2.connection.is_spent(),
             Speaker::Three(http3) => http3.is_spent(),
         }
     }

@@ -17,6 +17,9 @@ use crate::{
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
+/// Times that a request is sent, if the server says that it has not processed it.
+const ATTEMPTS: u32 = 3;
+
 /// Sends one request after the other until there are no more.
 pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
     shared: Rc<Shared<C, S>>,
@@ -38,12 +41,21 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
         let now = || shared.clock.now();
         let mut opened = None;
         let mut carried = Carried::start(&now);
-        let answer = match slot
-            .handle(&mut held, &state.connected, &mut opened, &now)
-            .await
-        {
-            Ok(connection) => connection.call(&exchange, &mut carried).await,
-            Err(failure) => Err(failure),
+        let mut attempts = 0;
+        let answer = loop {
+            let answer = match slot
+                .handle(&mut held, &state.connected, &mut opened, &now)
+                .await
+            {
+                Ok(connection) => connection.call(&exchange, &mut carried).await,
+                Err(failure) => Err(failure),
+            };
+            attempts += 1;
+            match answer {
+                // Any client sends such a request again, and its user waits meanwhile.
+                Err(failure) if failure.unprocessed && attempts < ATTEMPTS => {}
+                answer => break answer,
+            }
         };
         let sample = Sample {
             end: shared.clock.now(),

@@ -13,6 +13,9 @@ use netping_results::bulk::SERVERS_CHOICE;
 use prost::Message;
 
 use super::{
+    h2_calls::{
+        Answer, Sender, answer, ask, check_end, check_headers, examine_all, next_chunk, open as open_h2,
+    },
     incoming::{Encoding, Incoming, LONGEST_HEAD},
     stream::{
         Batch, BulkStream, Cut, Meter, Opened, Shape, Transferring, Volume, send_until_answered,
@@ -20,9 +23,9 @@ use super::{
 };
 use crate::transport::{
     Failure, Milestones, Result, ServerEndpoint, connect,
-    grpc_h2::{FIELD_1, ask, head, prefixed, prefixed_field},
-    grpc_reply::{Answer, PREFIX, answer, check_end, check_status, examine_all},
-    http2::{self, STREAM_WINDOW, Sender},
+    grpc_h2::{FIELD_1, head, prefixed, prefixed_field},
+    grpc_reply::PREFIX,
+    http2::STREAM_WINDOW,
 };
 
 /// Largest frame accepted by default, in bytes: room for the usual messages whole. HTTP/2's default
@@ -120,7 +123,7 @@ pub(super) async fn open(endpoint: &ServerEndpoint, shape: &Rc<Shape>, meter: &M
         .initial_connection_window_size(together)
         .max_frame_size(frame)
         .max_send_buffer_size(SEND_BUFFER);
-    let send = http2::open(&builder, stream).await?;
+    let send = open_h2(&builder, stream).await?;
     let (method, batch) = match settings.direction {
         Direction::Down => ("GiveMeData", None),
         Direction::Up => {
@@ -153,7 +156,7 @@ impl BulkCalls {
         let wanted = |bytes| Some(bytes).filter(|bytes| *bytes != SERVERS_CHOICE);
         let mut messages: Incoming<DataResponses> =
             Incoming::new(wanted(chunk as u64), wanted(bytes), self.shape.right());
-        while let Some(data) = http2::next_chunk(&mut body).await? {
+        while let Some(data) = next_chunk(&mut body).await? {
             meter.received(data.len());
             messages.feed(&mut &data[..])?;
         }
@@ -193,7 +196,7 @@ impl BulkCalls {
 /// by the call's reset, which explains less.
 fn accepted((headers, body): Answer) -> Result<Answer> {
     if headers.contains_key("grpc-status") {
-        check_status(&headers)?;
+        check_headers(&headers)?;
     }
     Ok((headers, body))
 }

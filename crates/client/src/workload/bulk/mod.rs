@@ -16,6 +16,7 @@
 
 mod frames;
 mod grpc;
+mod h2_calls;
 mod incoming;
 mod quic;
 mod stream;

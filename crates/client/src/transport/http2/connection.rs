@@ -1,0 +1,526 @@
+//! A connection on its socket: who drives it, and how its callers wait.
+//!
+//! A caller that has the connection to itself drives it: it writes its request, and reads until the reply is there.
+//! As soon as a second one calls, a task drives it for all of them. It reads, wakes the callers whose replies
+//! have come, and writes what these send next at once, after they have all had their turn. Some servers send a
+//! PING with every batch of replies (gRPC in Go does): its answer goes with the next requests too.
+
+use std::{
+    cell::RefCell,
+    future::poll_fn,
+    io,
+    mem,
+    pin::Pin,
+    rc::{Rc, Weak},
+    task::{Context, Poll, Waker},
+    time::Duration,
+};
+
+use netping_http2::{
+    Config, Reason,
+    client::{Body, Client, Event, Slot},
+    fields::Fields,
+    head::Head,
+};
+use netping_measure::error_kind::ErrorKind;
+use netping_protocol::secure::Stream;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    task, time,
+};
+
+use super::{Reader, closed};
+use crate::transport::{Failure, Result, connect};
+
+/// Part of a reply for which its caller is woken before the end, in bytes.
+const LARGE: usize = 64 << 10;
+
+/// Longest buffer of a reply that is kept for the next one, in bytes.
+const KEPT: usize = 1 << 20;
+
+/// Room for what one read brings, in bytes.
+const READ: usize = 256 << 10;
+
+/// Time after which an idle connection is looked after: servers send PING to see who is still there.
+const IDLE: Duration = Duration::from_secs(2);
+
+thread_local! {
+    /// What the connections of this thread read: each has used it up before the next one reads.
+    static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ]);
+}
+
+/// A caller's handle on a connection.
+pub(crate) struct Handle<S: Io = Stream> {
+    shared: Rc<RefCell<Shared<S>>>,
+    /// A request has been sent with it.
+    has_called: bool,
+}
+
+/// A byte stream.
+pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Io for S {}
+
+/// A connection and its calls.
+struct Shared<S> {
+    client: Client,
+    stream: S,
+    /// The beginning of a frame that has not been read to its end.
+    rest: Vec<u8>,
+    /// The calls, by slot.
+    calls: Vec<Call>,
+    /// Calls that are not at their end.
+    open: usize,
+    /// Handles that have called.
+    callers: usize,
+    /// A task drives the connection.
+    is_driven: bool,
+    driver: Option<Waker>,
+    /// Callers have been woken since the driver last looked.
+    has_woken: bool,
+    /// A write has failed; what has come before is still read.
+    broken: Option<io::Error>,
+    /// The end of the connection.
+    ended: Option<Failure>,
+}
+
+/// A request that waits for its reply.
+#[derive(Default)]
+struct Call {
+    is_open: bool,
+    streams: bool,
+    head: Option<Rc<Fields>>,
+    /// The reader has had the head.
+    is_begun: bool,
+    /// What has come of the body and is not read.
+    body: Vec<u8>,
+    trailers: Option<Rc<Fields>>,
+    outcome: Option<Result<()>>,
+    waker: Option<Waker>,
+}
+
+impl<S: Io> Handle<S> {
+    /// Opens HTTP/2 on a stream.
+    pub(crate) async fn open(stream: S, config: Config) -> Result<Self> {
+        let mut shared = Shared {
+            client: Client::new(config),
+            stream,
+            rest: Vec::new(),
+            calls: Vec::new(),
+            open: 0,
+            callers: 0,
+            is_driven: false,
+            driver: None,
+            has_woken: false,
+            broken: None,
+            ended: None,
+        };
+        let introduced = poll_fn(|cx| shared.poll_write(cx)).await;
+        introduced.map_err(|error| io_failure(&error))?;
+        let shared = Rc::new(RefCell::new(shared));
+        task::spawn_local(look_after(Rc::downgrade(&shared)));
+        Ok(Self {
+            shared,
+            has_called: false,
+        })
+    }
+
+    /// Returns another handle on the same connection.
+    pub(crate) fn share(&self) -> Self {
+        Self {
+            shared: Rc::clone(&self.shared),
+            has_called: false,
+        }
+    }
+
+    /// Returns true if the server has sent GOAWAY or closed the connection, or no stream is left.
+    pub(crate) fn is_spent(&mut self) -> bool {
+        let shared = &mut *self.shared.borrow_mut();
+        if !shared.is_driven {
+            // No task has to be woken: the next request looks for itself.
+            shared.read_all(&mut Context::from_waker(Waker::noop()));
+        }
+        match &shared.ended {
+            Some(failure) => matches!(failure.kind, ErrorKind::Eof | ErrorKind::Goaway),
+            None => shared.client.is_spent(),
+        }
+    }
+
+    /// Sends a request, and gives the reply to `reader`. A request that is dropped is cancelled.
+    ///
+    /// # Errors
+    /// Any [`Failure`], those of `reader` among them.
+    pub(crate) async fn call<R: Reader>(
+        &mut self,
+        head: &Head,
+        body: Body<'_>,
+        reader: &mut R,
+    ) -> Result<()> {
+        self.enter();
+        let slot = self.shared.borrow_mut().begin(head, body, R::STREAMS)?;
+        let calling = Calling {
+            shared: &self.shared,
+            slot,
+        };
+        poll_fn(|cx| calling.shared.borrow_mut().poll_call(slot, reader, cx)).await
+    }
+
+    /// Counts this handle among the callers, and starts the driver when there are several.
+    fn enter(&mut self) {
+        if mem::replace(&mut self.has_called, true) {
+            return;
+        }
+        let mut shared = self.shared.borrow_mut();
+        shared.callers += 1;
+        if shared.callers == 2 && !shared.is_driven {
+            shared.is_driven = true;
+            let shared = Rc::downgrade(&self.shared);
+            task::spawn_local(poll_fn(move |cx| match shared.upgrade() {
+                Some(shared) => shared.borrow_mut().poll_drive(cx),
+                None => Poll::Ready(()),
+            }));
+        }
+    }
+}
+
+impl<S: Io> Drop for Handle<S> {
+    fn drop(&mut self) {
+        let is_last = Rc::strong_count(&self.shared) == 1;
+        let mut shared = self.shared.borrow_mut();
+        shared.callers -= usize::from(self.has_called);
+        if is_last {
+            shared.close();
+        }
+    }
+}
+
+/// A call, which is cancelled when it is dropped before its end.
+struct Calling<'a, S: Io> {
+    shared: &'a RefCell<Shared<S>>,
+    slot: Slot,
+}
+
+impl<S: Io> Drop for Calling<'_, S> {
+    fn drop(&mut self) {
+        self.shared.borrow_mut().leave(self.slot);
+    }
+}
+
+impl<S: Io> Shared<S> {
+    fn begin(&mut self, head: &Head, body: Body<'_>, streams: bool) -> Result<Slot> {
+        if let Some(failure) = &self.ended {
+            return Err(failure.clone());
+        }
+        let Some(slot) = self.client.request(head, body) else {
+            return Err(self.goodbye());
+        };
+        if self.calls.len() <= slot.index() {
+            self.calls.resize_with(slot.index() + 1, Call::default);
+        }
+        let call = &mut self.calls[slot.index()];
+        call.is_open = true;
+        call.streams = streams;
+        self.open += 1;
+        self.wake_driver();
+        Ok(slot)
+    }
+
+    /// Returns the failure of a request that a connection does not take any more.
+    fn goodbye(&self) -> Failure {
+        let reason = self.client.goaway().unwrap_or(Reason::NO_ERROR);
+        left(reason)
+    }
+
+    fn poll_call(
+        &mut self,
+        slot: Slot,
+        reader: &mut impl Reader,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<()>> {
+        self.calls[slot.index()].waker = None;
+        loop {
+            if let Some(result) = self.read_reply(slot, reader) {
+                return Poll::Ready(result);
+            }
+            if self.is_driven || !self.turn(cx) {
+                self.calls[slot.index()].waker = Some(cx.waker().clone());
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Gives the reader what has come of the reply; returns the result at its end.
+    fn read_reply(&mut self, slot: Slot, reader: &mut impl Reader) -> Option<Result<()>> {
+        let call = &mut self.calls[slot.index()];
+        if let Some(head) = &call.head
+            && !mem::replace(&mut call.is_begun, true)
+            && let Err(failure) = reader.head(head)
+        {
+            return Some(Err(failure));
+        }
+        if !call.body.is_empty() {
+            reader.data(&call.body);
+            let length = call.body.len();
+            call.body.clear();
+            if call.outcome.is_none() {
+                self.client.release(slot, length);
+                self.wake_driver_to_write();
+            }
+        }
+        let call = &mut self.calls[slot.index()];
+        let outcome = call.outcome.take()?;
+        let last = call.trailers.as_ref().or(call.head.as_ref());
+        Some(outcome.and_then(|()| last.map_or(Ok(()), |last| reader.end(last))))
+    }
+
+    /// Ends a call, at its end or before.
+    fn leave(&mut self, slot: Slot) {
+        let call = &mut self.calls[slot.index()];
+        let body = mem::take(&mut call.body);
+        *call = Call::default();
+        if body.capacity() <= KEPT {
+            call.body = body;
+            call.body.clear();
+        }
+        self.open -= 1;
+        self.client.close(slot);
+        if self.is_driven {
+            self.wake_driver_to_write();
+        } else if !self.client.output().is_empty() {
+            // A request that is cancelled is told at once if possible, and otherwise with the next one.
+            let _ = self.poll_write(&mut Context::from_waker(Waker::noop()));
+        }
+    }
+
+    fn wake_driver_to_write(&mut self) {
+        if !self.client.output().is_empty() {
+            self.wake_driver();
+        }
+    }
+
+    fn wake_driver(&mut self) {
+        if let Some(driver) = self.driver.take() {
+            driver.wake();
+        }
+    }
+
+    /// Drives the connection for its callers.
+    fn poll_drive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.driver = None;
+        while self.turn(cx) {
+            if mem::take(&mut self.has_woken) || !self.client.output().is_empty() {
+                // The callers come first, and then this task again.
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+        if self.ended.is_some() {
+            return Poll::Ready(());
+        }
+        self.driver = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Writes what there is, and reads once. Returns false if there is nothing to be read yet, or ever.
+    fn turn(&mut self, cx: &mut Context<'_>) -> bool {
+        if self.ended.is_some() {
+            return false;
+        }
+        if let Poll::Ready(Err(error)) = self.poll_write(cx) {
+            self.broken = Some(error);
+        }
+        self.poll_read(cx).is_ready()
+    }
+
+    /// Reads what has come.
+    fn read_all(&mut self, cx: &mut Context<'_>) {
+        while self.ended.is_none() && self.poll_read(cx).is_ready() {}
+    }
+
+    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.broken.is_some() || self.client.output().is_empty() {
+            return Poll::Ready(Ok(()));
+        }
+        while !self.client.output().is_empty() {
+            let stream = Pin::new(&mut self.stream);
+            match stream.poll_write(cx, self.client.output()) {
+                Poll::Ready(Ok(written)) => self.client.written(written),
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            }
+        }
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    /// Reads once, and tells the callers.
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let result = BUFFER.with_borrow_mut(|buffer| self.poll_read_into(buffer, cx));
+        let failure = match result {
+            Poll::Ready(Ok(())) => return Poll::Ready(()),
+            Poll::Ready(Err(failure)) => failure,
+            Poll::Pending => match self.broken.take() {
+                Some(error) => io_failure(&error),
+                None => return Poll::Pending,
+            },
+        };
+        self.fail(failure);
+        Poll::Ready(())
+    }
+
+    fn poll_read_into(&mut self, buffer: &mut [u8], cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let (rest, room) = buffer.split_at_mut(self.rest.len());
+        let mut read = ReadBuf::new(room);
+        match Pin::new(&mut self.stream).poll_read(cx, &mut read) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Err(error)) => return Poll::Ready(Err(io_failure(&error))),
+            Poll::Ready(Ok(())) => {}
+        }
+        let read = read.filled().len();
+        if read == 0 {
+            let was_told = self.client.goaway().is_some();
+            return Poll::Ready(Err(if was_told { self.goodbye_in_mid_run() } else { closed() }));
+        }
+        rest.copy_from_slice(&self.rest);
+        let length = rest.len() + read;
+        Poll::Ready(self.receive(&buffer[..length]))
+    }
+
+    /// Takes what was read, and keeps the rest.
+    fn receive(&mut self, bytes: &[u8]) -> Result<()> {
+        let (calls, has_woken) = (&mut self.calls, &mut self.has_woken);
+        let taken = self.client.receive(bytes, |slot, event| {
+            let call = &mut calls[slot.index()];
+            if call.take(event)
+                && let Some(waker) = call.waker.take()
+            {
+                *has_woken = true;
+                waker.wake();
+            }
+        });
+        match taken {
+            Ok(taken) => {
+                self.rest.clear();
+                self.rest.extend_from_slice(&bytes[taken..]);
+                Ok(())
+            }
+            Err(error) => {
+                // The server is told why, if it reads.
+                let _ = self.poll_write(&mut Context::from_waker(Waker::noop()));
+                Err(Failure::lost(ErrorKind::Protocol, error))
+            }
+        }
+    }
+
+    /// Returns the failure of a request that the server has begun and left with GOAWAY.
+    fn goodbye_in_mid_run(&self) -> Failure {
+        let mut failure = self.goodbye();
+        failure.unprocessed = false;
+        failure
+    }
+
+    /// Ends the connection, and with it every call.
+    fn fail(&mut self, failure: Failure) {
+        for call in &mut self.calls {
+            if call.is_open && call.outcome.is_none() {
+                call.outcome = Some(Err(failure.clone()));
+                if let Some(waker) = call.waker.take() {
+                    self.has_woken = true;
+                    waker.wake();
+                }
+            }
+        }
+        self.ended = Some(failure);
+    }
+
+    /// Takes leave of the server, as far as that is possible at once.
+    fn close(&mut self) {
+        let mut cx = Context::from_waker(Waker::noop());
+        if self.ended.is_none() {
+            self.client.say_goodbye();
+            let _ = self.poll_write(&mut cx);
+            let _ = Pin::new(&mut self.stream).poll_shutdown(&mut cx);
+            self.ended = Some(closed());
+        }
+        self.wake_driver();
+    }
+}
+
+impl Call {
+    /// Takes what became of the request; returns true if the caller has to know.
+    fn take(&mut self, event: Event<'_>) -> bool {
+        match event {
+            Event::Head(fields) => {
+                self.head = Some(Rc::clone(fields));
+                return self.streams || fields.status() != Some(200);
+            }
+            Event::Data(data) => {
+                self.body.extend_from_slice(data);
+                return self.streams || self.body.len() >= LARGE;
+            }
+            Event::Trailers(fields) => {
+                self.trailers = Some(Rc::clone(fields));
+                return false;
+            }
+            Event::End => self.outcome = Some(Ok(())),
+            Event::Reset(reason) => {
+                let detail = format!("the server reset the request: {reason}");
+                self.outcome = Some(Err(Failure::request(ErrorKind::Reset, detail)));
+            }
+            Event::Malformed(detail) => {
+                let detail = format!("the reply is malformed: {detail}");
+                self.outcome = Some(Err(Failure::request(ErrorKind::Protocol, detail)));
+            }
+            Event::Left(reason) => self.outcome = Some(Err(left(reason))),
+            Event::Refused => {
+                let detail = "the server refused the request's stream";
+                let failure = Failure::request(ErrorKind::Reset, detail);
+                self.outcome = Some(Err(failure.unprocessed()));
+            }
+        }
+        true
+    }
+}
+
+/// Returns the failure of a request that the server has not processed: it sent GOAWAY.
+fn left(reason: Reason) -> Failure {
+    let detail = format!("the server takes no more requests on the connection: {reason}");
+    Failure::lost(ErrorKind::Goaway, detail).unprocessed()
+}
+
+/// Classifies an I/O error. A pipe that is broken had been closed by the server before.
+fn io_failure(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => closed(),
+        _ => connect::io_failure(error),
+    }
+}
+
+/// Answers the server on a connection whose only caller does not call.
+async fn look_after<S: Io>(shared: Weak<RefCell<Shared<S>>>) {
+    let poll = |cx: &mut Context<'_>| match shared.upgrade() {
+        Some(shared) => shared.borrow_mut().poll_idle(cx),
+        None => Poll::Ready(()),
+    };
+    loop {
+        time::sleep(IDLE).await;
+        if time::timeout(IDLE, poll_fn(poll)).await.is_ok() {
+            return;
+        }
+    }
+}
+
+impl<S: Io> Shared<S> {
+    /// Drives the connection while nobody else does; ready when it is at its end or has a driver.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.is_driven {
+            return Poll::Ready(());
+        }
+        if self.open == 0 {
+            while self.turn(cx) {}
+        }
+        match self.ended {
+            Some(_) => Poll::Ready(()),
+            None => Poll::Pending,
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! What a caller does with a reply.
+
+use netping_http2::fields::Fields;
+
+use crate::transport::Result;
+
+/// Takes a reply as it comes.
+pub(crate) trait Reader {
+    /// The reply streams: it is wanted as soon as a part is there, and not only in large parts.
+    const STREAMS: bool = false;
+
+    /// Takes the head. After a failure the rest is not wanted.
+    fn head(&mut self, head: &Fields) -> Result<()>;
+
+    /// Takes the next part of the body.
+    fn data(&mut self, data: &[u8]);
+
+    /// Takes the end: the trailers, or the head if there are none.
+    fn end(&mut self, last: &Fields) -> Result<()>;
+}

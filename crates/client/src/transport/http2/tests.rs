@@ -1,0 +1,224 @@
+use std::{cell::RefCell, time::Duration};
+
+use netping_http2::{Config, client::Body, fields::Fields};
+use netping_measure::error_kind::ErrorKind;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    task::LocalSet,
+    time,
+};
+
+use super::{Handle, Reader, prepare};
+use crate::transport::{Failure, Result};
+
+/// A reply's body.
+#[derive(Debug, Default)]
+struct Seen(Vec<u8>);
+
+impl Reader for Seen {
+    fn head(&mut self, _: &Fields) -> Result<()> {
+        Ok(())
+    }
+
+    fn data(&mut self, data: &[u8]) {
+        self.0.extend_from_slice(data);
+    }
+
+    fn end(&mut self, _: &Fields) -> Result<()> {
+        Ok(())
+    }
+}
+
+const SETTINGS: &[u8] = b"\0\0\0\x04\0\0\0\0\0";
+/// The reply to the first request: its head, and the body `ab` with the end.
+const REPLY: &[u8] = b"\0\0\x01\x01\x04\0\0\0\x01\x88\0\0\x02\0\x01\0\0\0\x01ab";
+
+async fn opened() -> (Handle<DuplexStream>, DuplexStream) {
+    let (near, mut far) = duplex(1 << 20);
+    let handle = Handle::open(near, Config::default()).await.unwrap();
+    far.write_all(SETTINGS).await.unwrap();
+    (handle, far)
+}
+
+async fn call(handle: &mut Handle<DuplexStream>) -> Result<Vec<u8>> {
+    let request = http::Request::get("http://localhost/").body(()).unwrap();
+    let mut seen = Seen::default();
+    handle.call(&prepare(&request), Body::Short(b"body"), &mut seen).await?;
+    Ok(seen.0)
+}
+
+/// Reads until the bytes are there.
+async fn read_until(far: &mut DuplexStream, wanted: &[u8]) {
+    let mut read = Vec::new();
+    while !read.windows(wanted.len()).any(|part| part == wanted) {
+        assert_ne!(far.read_buf(&mut read).await.unwrap(), 0, "{wanted:?}");
+    }
+}
+
+/// DATA with the request's body, on a stream.
+fn body(stream: u8) -> Vec<u8> {
+    [b"\0\0\x04\0\x01\0\0\0", &[stream][..], b"body"].concat()
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn one_caller_needs_no_driver_and_several_share_one() {
+    LocalSet::new()
+        .run_until(async {
+            let (mut one, mut far) = opened().await;
+            far.write_all(REPLY).await.unwrap();
+            assert_eq!(call(&mut one).await.unwrap(), b"ab");
+            let mut other = one.share();
+            let answer = |stream: u8| {
+                let mut reply = REPLY.to_vec();
+                reply[8] = stream;
+                reply[18] = stream;
+                reply
+            };
+            let server = async {
+                read_until(&mut far, &body(5)).await;
+                far.write_all(&[answer(5), answer(3)].concat()).await.unwrap();
+            };
+            let (first, second, ()) = tokio::join!(call(&mut one), call(&mut other), server);
+            assert_eq!((first.unwrap(), second.unwrap()), (b"ab".to_vec(), b"ab".to_vec()));
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn the_first_caller_goes_on_when_a_second_one_comes_within_its_call() {
+    LocalSet::new()
+        .run_until(async {
+            let (mut one, mut far) = opened().await;
+            let mut other = one.share();
+            let server = async {
+                read_until(&mut far, &body(3)).await;
+                far.write_all(REPLY).await.unwrap();
+                let mut second = REPLY.to_vec();
+                (second[8], second[18]) = (3, 3);
+                far.write_all(&second).await.unwrap();
+            };
+            let later = async {
+                task_turns().await;
+                call(&mut other).await
+            };
+            let (first, second, ()) = tokio::join!(call(&mut one), later, server);
+            assert_eq!((first.unwrap(), second.unwrap()), (b"ab".to_vec(), b"ab".to_vec()));
+        })
+        .await;
+}
+
+/// Lets the other tasks have some turns.
+async fn task_turns() {
+    for _ in 0..5 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_call_that_is_dropped_is_cancelled() {
+    LocalSet::new()
+        .run_until(async {
+            // RST_STREAM with CANCEL.
+            let cancel = |stream| [0, 0, 4, 3, 0, 0, 0, 0, stream, 0, 0, 0, 8];
+            let (mut one, mut far) = opened().await;
+            assert!(time::timeout(Duration::ZERO, call(&mut one)).await.is_err());
+            read_until(&mut far, &cancel(1)).await;
+            let mut other = one.share();
+            let both = async { tokio::join!(call(&mut one), call(&mut other)) };
+            assert!(time::timeout(Duration::ZERO, both).await.is_err());
+            read_until(&mut far, &cancel(5)).await;
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn an_idle_connection_answers_pings_and_sees_its_end() {
+    LocalSet::new()
+        .run_until(async {
+            let (mut handle, mut far) = opened().await;
+            far.write_all(REPLY).await.unwrap();
+            call(&mut handle).await.unwrap();
+            far.write_all(b"\0\0\x08\x06\0\0\0\0\0abcdefgh").await.unwrap();
+            read_until(&mut far, b"\0\0\x08\x06\x01\0\0\0\0abcdefgh").await;
+            drop(handle);
+            // GOAWAY without an error.
+            read_until(&mut far, b"\0\0\x08\x07\0\0\0\0\0\0\0\0\0\0\0\0\0").await;
+            assert_eq!(far.read(&mut [0; 9]).await.unwrap(), 0);
+        })
+        .await;
+}
+
+/// What a server's bytes and the end after them do to a call and the next ones; the number of callers.
+async fn ended(bytes: &[u8], callers: usize) -> (Vec<Failure>, bool) {
+    LocalSet::new()
+        .run_until(async {
+            let (near, mut far) = duplex(1 << 20);
+            let handle = Handle::open(near, Config::default()).await.unwrap();
+            let failures = RefCell::new(Vec::new());
+            let calls = (0..callers).map(|_| async {
+                let mut own = handle.share();
+                let failure = call(&mut own).await.unwrap_err();
+                failures.borrow_mut().push(failure);
+                own.is_spent()
+            });
+            let server = async {
+                read_until(&mut far, &body(callers as u8 * 2 - 1)).await;
+                far.write_all(bytes).await.unwrap();
+                far.shutdown().await.unwrap();
+            };
+            let (spent, ()) = tokio::join!(futures_util::future::join_all(calls), server);
+            let spent = spent.into_iter().all(|spent| spent);
+            (failures.into_inner(), spent)
+        })
+        .await
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn the_end_of_a_connection_is_told_by_its_kind() {
+    let goaway = |last, reason| {
+        [SETTINGS, &[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, last, 0, 0, 0, reason]].concat()
+    };
+    for callers in [1, 2] {
+        let last = callers as u8 * 2 - 1;
+        for (bytes, kind, is_unprocessed, is_spent) in [
+            (b"".to_vec(), ErrorKind::Eof, false, true),
+            (SETTINGS.to_vec(), ErrorKind::Eof, false, true),
+            // An end within a frame.
+            ([SETTINGS, b"\0\0\x09\0\0\0\0\0\x01abc"].concat(), ErrorKind::Eof, false, true),
+            (goaway(0, 0), ErrorKind::Goaway, true, true),
+            (goaway(0, 11), ErrorKind::Goaway, true, true),
+            (goaway(last, 11), ErrorKind::Goaway, false, true),
+            (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), ErrorKind::Protocol, false, false),
+            ([SETTINGS, b"\0\0\x01\x06\0\0\0\0\0x"].concat(), ErrorKind::Protocol, false, false),
+        ] {
+            let (failures, spent) = ended(&bytes, callers).await;
+            assert_eq!(failures.len(), callers);
+            for failure in failures {
+                let found = (failure.kind, failure.lost, failure.unprocessed);
+                assert_eq!(found, (kind, true, is_unprocessed), "{bytes:?}: {failure}");
+            }
+            assert_eq!(spent, is_spent, "{bytes:?}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_reset_concerns_its_request_alone() {
+    LocalSet::new()
+        .run_until(async {
+            let (mut handle, mut far) = opened().await;
+            for (stream, reason, is_unprocessed) in [(1, 8, false), (3, 7, true)] {
+                let reset = [0, 0, 4, 3, 0, 0, 0, 0, stream, 0, 0, 0, reason];
+                let server = async {
+                    read_until(&mut far, &body(stream)).await;
+                    far.write_all(&reset).await.unwrap();
+                };
+                let (called, ()) = tokio::join!(call(&mut handle), server);
+                let failure = called.unwrap_err();
+                let found = (failure.kind, failure.lost, failure.unprocessed);
+                assert_eq!(found, (ErrorKind::Reset, false, is_unprocessed));
+                assert!(!handle.is_spent());
+            }
+        })
+        .await;
+}
