@@ -1,9 +1,12 @@
 //! The fields of a reply's head or trailers.
 
+/// Names and values.
+pub type List = Vec<(Vec<u8>, Vec<u8>)>;
+
 /// The fields of a reply's head or trailers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Fields {
-    list: Vec<(Vec<u8>, Vec<u8>)>,
+    list: List,
     status: Option<u16>,
     content_length: Option<u64>,
 }
@@ -13,7 +16,7 @@ impl Fields {
     ///
     /// # Errors
     /// Describes the rule of RFC 9113, sections 8.2 and 8.3, that the list breaks.
-    pub(crate) fn new(list: Vec<(Vec<u8>, Vec<u8>)>) -> Result<Self, &'static str> {
+    pub(crate) fn new(list: List) -> Result<Self, &'static str> {
         let mut fields = Self::default();
         let mut is_regular = false;
         for (name, value) in &list {

@@ -26,7 +26,8 @@ impl SendWindow {
     }
 
     pub(crate) fn sent(&mut self, bytes: usize) {
-        self.0 -= bytes as i64;
+        // Never more than is available.
+        self.0 -= i64::try_from(bytes).unwrap_or(self.0);
     }
 
     /// Adds what WINDOW_UPDATE gives, or takes and gives what a change of

@@ -105,7 +105,7 @@ impl PeerSettings {
 
 /// Returns the payload of a client's SETTINGS: no push, and the window of streams. The rest is as the
 /// RFC has it by default.
-pub(crate) fn of_client(config: &Config) -> [u8; 12] {
+pub(crate) fn of_client(config: Config) -> [u8; 12] {
     let mut payload = [0; 12];
     let (push, window) = payload.split_at_mut(6);
     push[..2].copy_from_slice(&id::ENABLE_PUSH.to_be_bytes());
@@ -142,7 +142,9 @@ mod tests {
     #[test]
     fn the_smallest_table_in_between_is_kept() {
         let mut settings = PeerSettings::default();
-        settings.apply(&[0, 1, 0, 0, 0, 100, 0, 1, 0, 0, 2, 0]).unwrap();
+        settings
+            .apply(&[0, 1, 0, 0, 0, 100, 0, 1, 0, 0, 2, 0])
+            .unwrap();
         assert_eq!(settings.table, (100, 512));
     }
 }

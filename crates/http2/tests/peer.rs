@@ -1,7 +1,7 @@
 //! The client against the `h2` crate's server, in memory: what either side sends is what the other one receives,
 //! whatever the lengths, the windows, the limits and the pieces in which bytes arrive.
 
-use std::{cell::RefCell, collections::HashMap, rc::Rc};
+use std::{collections::HashMap, rc::Rc, time::Duration};
 
 use bytes::Bytes;
 use h2::{Reason as Code, RecvStream, server};
@@ -14,9 +14,12 @@ use netping_http2::{
 };
 use proptest::prelude::*;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex, split},
+    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, ReadHalf, WriteHalf, duplex, split},
     task::LocalSet,
 };
+
+/// Time after which two ends that wait for each other are given up.
+const STALLED: Duration = Duration::from_secs(20);
 
 /// What is sent, and what is answered.
 #[derive(Debug, Clone)]
@@ -59,7 +62,13 @@ struct Plan {
 
 fn fields(most: usize) -> impl Strategy<Value = Vec<(String, String)>> {
     let name = "x-[a-c]{1,3}";
-    prop::collection::vec((name, "[ -~]{0,60}".prop_map(|value| value.trim().to_owned())), 0..most)
+    prop::collection::vec(
+        (
+            name,
+            "[ -~]{0,60}".prop_map(|value| value.trim().to_owned()),
+        ),
+        0..most,
+    )
 }
 
 fn call(heads: usize) -> impl Strategy<Value = Call> {
@@ -69,50 +78,76 @@ fn call(heads: usize) -> impl Strategy<Value = Call> {
         (0..heads, length(), 200_u16..500),
         (fields(4), length(), prop::option::of(fields(3)), end),
     )
-        .prop_map(|((head, body, status), (headers, reply, trailers, end))| Call {
-            head,
-            body,
-            status,
-            headers,
-            reply: if status == 204 || status == 304 { 0 } else { reply },
-            trailers,
-            end,
-        })
+        .prop_map(
+            |((head, body, status), (headers, reply, trailers, end))| Call {
+                head,
+                body,
+                status,
+                headers,
+                reply: if status == 204 || status == 304 {
+                    0
+                } else {
+                    reply
+                },
+                trailers,
+                end,
+            },
+        )
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
     let window = || prop_oneof![300_u32..5000, Just(65_535), 65_535_u32..4_000_000];
     let table = prop_oneof![Just(0_u32), 0_u32..200, Just(4096), Just(65_536)];
-    let server = (window(), 65_535_u32..1_000_000, 16_384_u32..200_000, 1_u32..8, table);
+    let server = (
+        window(),
+        65_535_u32..1_000_000,
+        16_384_u32..200_000,
+        1_u32..8,
+        table,
+    );
     let heads = prop::collection::vec(fields(6), 1..5);
-    heads.prop_flat_map(move |heads| {
-        let calls = prop::collection::vec(call(heads.len()), 1..12);
-        let own = (window(), 65_535_u32..1_000_000);
-        let pieces = prop::collection::vec(prop_oneof![1_usize..50, 1_usize..100_000], 1..6);
-        let changes = prop::collection::vec(window(), 0..3);
-        (Just(heads), calls, own, server.clone(), changes, pieces, 64_usize..200_000)
-    })
-    .prop_map(|(heads, calls, own, server, mut changes, pieces, pipe)| {
-        changes.sort_unstable();
-        Plan {
-        config: Config { stream_window: own.0, connection_window: own.1 },
-        window: server.0,
-        connection_window: server.1,
-        frame: server.2,
-        streams: server.3,
-        table: server.4,
-        changes,
-        heads,
-        calls,
-        // Very short pieces alone would take long.
-        pieces: pieces.into_iter().chain([5000]).collect(),
-        pipe,
-        }
-    })
+    heads
+        .prop_flat_map(move |heads| {
+            let calls = prop::collection::vec(call(heads.len()), 1..12);
+            let own = (window(), 65_535_u32..1_000_000);
+            let pieces = prop::collection::vec(prop_oneof![1_usize..50, 1_usize..100_000], 1..6);
+            let changes = prop::collection::vec(window(), 0..3);
+            (
+                Just(heads),
+                calls,
+                own,
+                server.clone(),
+                changes,
+                pieces,
+                64_usize..200_000,
+            )
+        })
+        .prop_map(|(heads, calls, own, server, mut changes, pieces, pipe)| {
+            changes.sort_unstable();
+            Plan {
+                config: Config {
+                    stream_window: own.0,
+                    connection_window: own.1,
+                },
+                window: server.0,
+                connection_window: server.1,
+                frame: server.2,
+                streams: server.3,
+                table: server.4,
+                changes,
+                heads,
+                calls,
+                // Very short pieces alone would take long.
+                pieces: pieces.into_iter().chain([5000]).collect(),
+                pipe,
+            }
+        })
 }
 
 fn contents(number: usize, length: usize) -> Bytes {
-    (0..length).map(|at| (at * 7 + number + (at >> 8)) as u8).collect()
+    (0..length)
+        .map(|at| (at * 7 + number + (at >> 8)) as u8)
+        .collect()
 }
 
 fn map(fields: &[(String, String)]) -> HeaderMap {
@@ -155,7 +190,7 @@ async fn serve(plan: Rc<Plan>, pipe: DuplexStream) {
             Err(error) => panic!("the client breaks the protocol: {error}"),
         };
         // It fails while the last change is not acknowledged.
-        // Larger only, as `ask` says.
+        // Larger only, as `Asking` says.
         if let Some(more) = changes.next() {
             let _ = connection.set_initial_window_size(plan.window + more);
         }
@@ -163,7 +198,11 @@ async fn serve(plan: Rc<Plan>, pipe: DuplexStream) {
     }
 }
 
-async fn answer(plan: Rc<Plan>, request: Request<RecvStream>, mut respond: server::SendResponse<Bytes>) {
+async fn answer(
+    plan: Rc<Plan>,
+    request: Request<RecvStream>,
+    mut respond: server::SendResponse<Bytes>,
+) {
     let (head, mut body) = request.into_parts();
     let number: usize = head.headers["number"].to_str().unwrap().parse().unwrap();
     let call = &plan.calls[number];
@@ -178,12 +217,17 @@ async fn answer(plan: Rc<Plan>, request: Request<RecvStream>, mut respond: serve
         received.extend_from_slice(&part);
         let _ = body.flow_control().release_capacity(part.len());
     }
-    assert!(received == contents(number, call.body), "the body of {number}");
+    assert!(
+        received == contents(number, call.body),
+        "the body of {number}"
+    );
     let mut response = Response::new(());
     *response.status_mut() = StatusCode::from_u16(call.status).unwrap();
     *response.headers_mut() = map(&call.headers);
     let is_bare = call.reply == 0 && call.trailers.is_none() && call.end == End::Whole;
-    let Ok(mut stream) = respond.send_response(response, is_bare) else { return };
+    let Ok(mut stream) = respond.send_response(response, is_bare) else {
+        return;
+    };
     if is_bare {
         return;
     }
@@ -219,114 +263,137 @@ struct Seen {
     end: Option<Reason>,
 }
 
-async fn ask(plan: Rc<Plan>, pipe: DuplexStream) {
-    let (mut from, mut to) = split(pipe);
-    let mut client = Client::new(plan.config);
-    let heads: Vec<_> = plan.calls.iter().enumerate().map(|(number, call)| {
-        let number = number.to_string();
-        let own = plan.heads[call.head].iter();
-        let own = own.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-        let target = Target { method: "PUT", scheme: "http", authority: "localhost", path: "/a" };
-        Head::new(target, own.chain([(&b"number"[..], number.as_bytes())]))
-    }).collect();
-    let mut open: HashMap<usize, (Slot, usize)> = HashMap::new();
-    let replies: RefCell<Vec<Seen>> = RefCell::default();
-    let send = |client: &mut Client, number: usize| {
-        let body = contents(number, plan.calls[number].body);
-        let body = if number % 2 == 0 { Body::Short(&body) } else { Body::Shared(&body) };
-        client.request(&heads[number], body).unwrap()
-    };
-    let (mut input, mut buffer) = (Vec::new(), vec![0; 100_000]);
-    // h2 gives a stream no more room whose window its settings made negative, so that the client knows
-    // a small one first.
-    let mut is_known = plan.window >= 65_535;
-    while !is_known {
-        let output = client.output().to_vec();
-        to.write_all(&output).await.unwrap();
-        client.written(output.len());
-        let read = from.read(&mut buffer).await.unwrap();
-        input.extend_from_slice(&buffer[..read]);
-        let taken = client.receive(&input, |_, _| {}).unwrap();
-        input.drain(..taken);
-        is_known = taken > 0;
+/// The client, and its end of the pipe.
+struct Asking {
+    plan: Rc<Plan>,
+    client: Client,
+    from: ReadHalf<DuplexStream>,
+    to: WriteHalf<DuplexStream>,
+    input: Vec<u8>,
+    buffer: Vec<u8>,
+    heads: Vec<Head>,
+    /// The calls that are not at their end, by their slots' indexes.
+    open: HashMap<usize, (Slot, usize)>,
+    replies: Vec<Seen>,
+}
+
+impl Asking {
+    fn new(plan: Rc<Plan>, pipe: DuplexStream) -> Self {
+        let (from, to) = split(pipe);
+        let head = |(number, call): (usize, &Call)| {
+            let number = number.to_string();
+            let own = plan.heads[call.head].iter();
+            let own = own.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+            let target = Target {
+                method: "PUT",
+                scheme: "http",
+                authority: "localhost",
+                path: "/a",
+            };
+            Head::new(target, own.chain([(&b"number"[..], number.as_bytes())]))
+        };
+        Self {
+            client: Client::new(plan.config),
+            heads: plan.calls.iter().enumerate().map(head).collect(),
+            replies: plan.calls.iter().map(|_| Seen::default()).collect(),
+            plan,
+            from,
+            to,
+            input: Vec::new(),
+            buffer: vec![0; 100_000],
+            open: HashMap::new(),
+        }
     }
-    for number in 0..heads.len() {
-        let slot = send(&mut client, number);
-        open.insert(slot.index(), (slot, number));
-        replies.borrow_mut().push(Seen::default());
+
+    async fn run(mut self) {
+        // h2 gives a stream no more room whose window its settings made negative, so that the client knows
+        // a small one first.
+        while self.plan.window < 65_535 && self.turn(1000).await == 0 {}
+        for number in 0..self.heads.len() {
+            self.send(number);
+        }
+        let pieces = Rc::clone(&self.plan);
+        let mut pieces = pieces.pieces.iter().copied().cycle();
+        while !self.open.is_empty() {
+            self.turn(pieces.next().unwrap()).await;
+        }
+        for (number, reply) in self.replies.iter().enumerate() {
+            check(&self.plan.calls[number], number, reply);
+        }
     }
-    let mut pieces = plan.pieces.iter().copied().cycle();
-    while !open.is_empty() {
-        let piece = pieces.next().unwrap();
-        let length = client.output().len().min(piece);
-        let output = client.output()[..length].to_vec();
+
+    fn send(&mut self, number: usize) {
+        let body = contents(number, self.plan.calls[number].body);
+        let body = if number.is_multiple_of(2) {
+            Body::Short(&body)
+        } else {
+            Body::Shared(&body)
+        };
+        let slot = self.client.request(&self.heads[number], body).unwrap();
+        self.open.insert(slot.index(), (slot, number));
+    }
+
+    /// Writes or reads a piece, and returns the bytes that the client has taken.
+    async fn turn(&mut self, piece: usize) -> usize {
+        let length = self.client.output().len().min(piece);
+        let output = &self.client.output()[..length];
         tokio::select! {
-            written = to.write(&output), if !output.is_empty() => client.written(written.unwrap()),
-            read = from.read(&mut buffer[..piece]) => {
+            written = self.to.write(output), if length > 0 => {
+                self.client.written(written.unwrap());
+            }
+            read = self.from.read(&mut self.buffer[..piece]) => {
                 let read = read.unwrap();
                 assert!(read > 0, "the server closed the connection");
-                input.extend_from_slice(&buffer[..read]);
+                self.input.extend_from_slice(&self.buffer[..read]);
             }
         }
-        let mut released = Vec::new();
-        let (mut done, mut refused) = (Vec::new(), Vec::new());
-        let taken = client.receive(&input, |slot, event| {
-            let (_, number) = open[&slot.index()];
-            let reply = &mut replies.borrow_mut()[number];
+        let (mut released, mut done, mut refused) = (Vec::new(), Vec::new(), Vec::new());
+        let taken = self.client.receive(&self.input, |slot, event| {
+            let (_, number) = self.open[&slot.index()];
+            let reply = &mut self.replies[number];
+            let is_cancelled = self.plan.calls[number].end == End::Cancelled;
             match event {
-                Event::Head(fields) => {
-                    reply.status = fields.status().unwrap();
-                    reply.headers = seen(fields);
-                    if plan.calls[number].end == End::Cancelled {
-                        done.push(slot);
-                    }
-                }
-                Event::Data(data) => {
-                    reply.body.extend_from_slice(data);
-                    released.push((slot, data.len()));
-                }
-                Event::Trailers(fields) => reply.trailers = Some(seen(fields)),
-                Event::End => {
-                    reply.end = Some(Reason::NO_ERROR);
-                    done.push(slot);
-                }
-                Event::Reset(reason) => {
-                    reply.end = Some(reason);
-                    done.push(slot);
-                }
+                Event::Data(data) => released.push((slot, data.len())),
                 // The server's limit was not known yet.
                 Event::Refused => refused.push((slot, number)),
-                other => panic!("{other:?}"),
+                Event::Head(_) if !is_cancelled => {}
+                Event::Trailers(_) => {}
+                _ => done.push(slot),
             }
+            reply.take(&event);
         });
-        input.drain(..taken.unwrap());
+        let taken = taken.unwrap();
+        self.input.drain(..taken);
         for (slot, length) in released {
-            client.release(slot, length);
+            self.client.release(slot, length);
         }
         for (slot, number) in refused {
-            open.remove(&slot.index());
-            client.close(slot);
-            let slot = send(&mut client, number);
-            open.insert(slot.index(), (slot, number));
+            self.open.remove(&slot.index());
+            self.client.close(slot);
+            self.send(number);
         }
         for slot in done {
-            if open.remove(&slot.index()).is_some() {
-                client.close(slot);
+            if self.open.remove(&slot.index()).is_some() {
+                self.client.close(slot);
             }
         }
+        taken
     }
-    for (number, reply) in replies.into_inner().into_iter().enumerate() {
-        check(&plan.calls[number], number, &reply);
-    }
-    // What is left, so that the server sees the end.
-    client.say_goodbye();
-    while !client.output().is_empty() {
-        tokio::select! {
-            written = to.write(client.output()) => match written {
-                Ok(written) => client.written(written),
-                Err(_) => return,
-            },
-            read = from.read(&mut buffer) => if !matches!(read, Ok(1..)) { return },
+}
+
+impl Seen {
+    fn take(&mut self, event: &Event<'_>) {
+        match event {
+            Event::Head(fields) => {
+                self.status = fields.status().unwrap();
+                self.headers = seen(fields);
+            }
+            Event::Data(data) => self.body.extend_from_slice(data),
+            Event::Trailers(fields) => self.trailers = Some(seen(fields)),
+            Event::End => self.end = Some(Reason::NO_ERROR),
+            Event::Reset(reason) => self.end = Some(*reason),
+            Event::Refused => {}
+            other => panic!("{other:?}"),
         }
     }
 }
@@ -344,8 +411,14 @@ fn check(call: &Call, number: usize, reply: &Seen) {
     match call.end {
         End::Whole => {
             assert_eq!(reply.end, Some(Reason::NO_ERROR));
-            assert!(reply.body == contents(number + 1, call.reply), "the reply of {number}");
-            assert_eq!(reply.trailers, call.trailers.as_ref().map(|trailers| map(trailers)));
+            assert!(
+                reply.body == contents(number + 1, call.reply),
+                "the reply of {number}"
+            );
+            assert_eq!(
+                reply.trailers,
+                call.trailers.as_ref().map(|trailers| map(trailers))
+            );
         }
         End::Reset => assert_eq!(reply.end, Some(Reason::INTERNAL_ERROR)),
         End::Cancelled => {}
@@ -353,19 +426,18 @@ fn check(call: &Call, number: usize, reply: &Seen) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
     #[test]
     fn both_ends_understand_each_other(plan in plan()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         let (near, far) = duplex(plan.pipe);
         let plan = Rc::new(plan);
-        LocalSet::new().block_on(&runtime, async {
-            let shown = format!("{plan:?}");
-            tokio::time::timeout(std::time::Duration::from_secs(20), async {
+        let both = async {
             let serving = tokio::task::spawn_local(serve(Rc::clone(&plan), far));
-            ask(plan, near).await;
+            Asking::new(plan, near).run().await;
             serving.await.unwrap();
-            }).await.map_err(|_| panic!("hangs: {shown}")).unwrap();
-        });
+        };
+        let both = async { tokio::time::timeout(STALLED, both).await };
+        prop_assert!(LocalSet::new().block_on(&runtime, both).is_ok(), "both ends wait");
     }
 }

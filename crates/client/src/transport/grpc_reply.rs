@@ -246,12 +246,14 @@ mod tests {
             connection.call(&head, Body::Short(&[]), &mut reply).await?;
             Ok(reply.messages)
         };
-        LocalSet::new().run_until(async {
-            tokio::select! {
-                result = call => result,
-                _ = serve => unreachable!("the client keeps it open"),
-            }
-        }).await
+        LocalSet::new()
+            .run_until(async {
+                tokio::select! {
+                    result = call => result,
+                    _ = serve => unreachable!("the client keeps it open"),
+                }
+            })
+            .await
     }
 
     #[tokio::test(flavor = "current_thread")]

@@ -135,7 +135,12 @@ fn cause(error: &(dyn Error + 'static)) -> Option<Failure> {
         let failure = error.downcast_ref::<Failure>().cloned();
         let io = || error.downcast_ref().map(connect::io_failure);
         let has_ended = |error: &&h2::Error| error.is_io() || error.is_go_away();
-        let h2 = || error.downcast_ref().filter(has_ended).map(h2_error::failure);
+        let h2 = || {
+            error
+                .downcast_ref()
+                .filter(has_ended)
+                .map(h2_error::failure)
+        };
         failure.or_else(io).or_else(h2)
     })
 }

@@ -13,8 +13,15 @@ impl Client {
         let mut sent = 0;
         while sent < body.len() {
             let rest = &body[sent..];
-            let allowed = stream.send_window.available().min(self.send_window.available());
-            let length = rest.len().min(allowed).min(self.peer.frame).min(self.output.room());
+            let allowed = stream
+                .send_window
+                .available()
+                .min(self.send_window.available());
+            let length = rest
+                .len()
+                .min(allowed)
+                .min(self.peer.frame)
+                .min(self.output.room());
             if length == 0 {
                 break;
             }

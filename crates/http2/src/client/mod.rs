@@ -104,7 +104,7 @@ impl Client {
         let mut output = Output::default();
         output.raw(PREFACE);
         let header = Header::new(kind::SETTINGS, 0, 0);
-        output.frame(header, &settings::of_client(&config));
+        output.frame(header, &settings::of_client(config));
         let more = config.connection_window.saturating_sub(DEFAULT);
         if more > 0 {
             let header = Header::new(kind::WINDOW_UPDATE, 0, 0);

@@ -183,7 +183,7 @@ impl Client {
         // The dynamic table has to follow, whoever's the block is.
         let meaning = self.replies.decode(block)?;
         match self.owner(id, is_end)? {
-            Some(slot) => self.fields(slot, is_end, meaning, on),
+            Some(slot) => self.fields(slot, is_end, &meaning, on),
             None => Ok(()),
         }
     }
@@ -192,11 +192,11 @@ impl Client {
         &mut self,
         slot: u32,
         is_end: bool,
-        meaning: Meaning,
+        meaning: &Meaning,
         on: &mut impl FnMut(Slot, Event<'_>),
     ) -> Result<(), Error> {
         let stream = self.streams.at(slot);
-        let result = match (&meaning, stream.is_answered) {
+        let result = match (meaning, stream.is_answered) {
             (Err(detail), _) => Err(*detail),
             (Ok(fields), true) if fields.status().is_some() => Err("trailers have a status"),
             (Ok(_), true) if !is_end => Err("trailers are not the end"),

@@ -30,6 +30,10 @@ pub(super) enum Phase {
 
 /// A request, and its stream.
 #[derive(Debug)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they do not depend on each other"
+)]
 pub(super) struct Stream {
     pub(super) phase: Phase,
     pub(super) id: u32,
@@ -220,7 +224,10 @@ impl Streams {
     /// # Errors
     /// A window that becomes too large is a FLOW_CONTROL_ERROR.
     pub(super) fn change_windows(&mut self, by: i64) -> Result<(), Error> {
-        let mut open = self.slab.iter_mut().filter(|stream| stream.phase == Phase::Open);
+        let mut open = self
+            .slab
+            .iter_mut()
+            .filter(|stream| stream.phase == Phase::Open);
         open.try_for_each(|stream| stream.send_window.change(by))
     }
 
@@ -296,7 +303,11 @@ mod tests {
             streams.cancel(*id);
         }
         assert_eq!(streams.cancelled.len(), CANCELLED);
-        assert!(ids[1..].iter().all(|id| streams.owner(*id) == Owner::Cancelled));
+        assert!(
+            ids[1..]
+                .iter()
+                .all(|id| streams.owner(*id) == Owner::Cancelled)
+        );
         streams.forget(ids[3]);
         assert_eq!(streams.owner(ids[3]), Owner::Ended);
     }

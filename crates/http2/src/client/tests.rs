@@ -85,7 +85,9 @@ fn sent(client: &mut Client) -> Vec<(Header, Vec<u8>)> {
 
 /// Returns the bodies' bytes and the end in some frames, of the stream.
 fn body_of(frames: &[(Header, Vec<u8>)], id: u32) -> (usize, bool) {
-    let own = frames.iter().filter(|(header, _)| header.kind == kind::DATA && header.stream == id);
+    let own = frames
+        .iter()
+        .filter(|(header, _)| header.kind == kind::DATA && header.stream == id);
     own.fold((0, false), |(length, _), (header, payload)| {
         (length + payload.len(), header.has(flag::END_STREAM))
     })
@@ -127,19 +129,34 @@ fn a_malformed_frame_is_an_error_by_name() {
         (frame(DATA, 0, 0, b"x"), Reason::PROTOCOL_ERROR),
         (frame(DATA, 0, 3, b"x"), Reason::PROTOCOL_ERROR),
         (frame(DATA, 0, 2, b"x"), Reason::PROTOCOL_ERROR),
-        (after(frame(DATA, flag::PADDED, 1, b"\x01")), Reason::PROTOCOL_ERROR),
-        (after(frame(DATA, flag::PADDED, 1, b"")), Reason::FRAME_SIZE_ERROR),
+        (
+            after(frame(DATA, flag::PADDED, 1, b"\x01")),
+            Reason::PROTOCOL_ERROR,
+        ),
+        (
+            after(frame(DATA, flag::PADDED, 1, b"")),
+            Reason::FRAME_SIZE_ERROR,
+        ),
         (ended(frame(DATA, 0, 1, b"x")), Reason::STREAM_CLOSED),
         (ended(headers(1, 0, OK)), Reason::STREAM_CLOSED),
         (headers(0, 0, OK), Reason::PROTOCOL_ERROR),
         (headers(2, 0, OK), Reason::PROTOCOL_ERROR),
         (headers(3, 0, OK), Reason::PROTOCOL_ERROR),
-        (headers(1, flag::PRIORITY, &[0; 4]), Reason::FRAME_SIZE_ERROR),
+        (
+            headers(1, flag::PRIORITY, &[0; 4]),
+            Reason::FRAME_SIZE_ERROR,
+        ),
         (headers(1, flag::PADDED, &[2, 0x88]), Reason::PROTOCOL_ERROR),
         (headers(1, 0, &[0x80]), Reason::COMPRESSION_ERROR),
         (frame(CONTINUATION, 4, 1, OK), Reason::PROTOCOL_ERROR),
-        ([open(), frame(CONTINUATION, 4, 3, OK)].concat(), Reason::PROTOCOL_ERROR),
-        ([open(), frame(PING, 0, 0, &[0; 8])].concat(), Reason::PROTOCOL_ERROR),
+        (
+            [open(), frame(CONTINUATION, 4, 3, OK)].concat(),
+            Reason::PROTOCOL_ERROR,
+        ),
+        (
+            [open(), frame(PING, 0, 0, &[0; 8])].concat(),
+            Reason::PROTOCOL_ERROR,
+        ),
         ([open(), headers(1, 0, OK)].concat(), Reason::PROTOCOL_ERROR),
         (frame(PRIORITY, 0, 0, &[0; 5]), Reason::PROTOCOL_ERROR),
         (frame(PRIORITY, 0, 1, &[0; 4]), Reason::FRAME_SIZE_ERROR),
@@ -148,23 +165,38 @@ fn a_malformed_frame_is_an_error_by_name() {
         (frame(RST_STREAM, 0, 3, &[0; 4]), Reason::PROTOCOL_ERROR),
         (frame(SETTINGS, 0, 1, &[]), Reason::PROTOCOL_ERROR),
         (frame(SETTINGS, 0, 0, &[0; 5]), Reason::FRAME_SIZE_ERROR),
-        (frame(SETTINGS, flag::ACK, 0, &[0; 6]), Reason::FRAME_SIZE_ERROR),
+        (
+            frame(SETTINGS, flag::ACK, 0, &[0; 6]),
+            Reason::FRAME_SIZE_ERROR,
+        ),
         (setting(2, 1), Reason::PROTOCOL_ERROR),
         (setting(4, 1 << 31), Reason::FLOW_CONTROL_ERROR),
         (setting(5, 1), Reason::PROTOCOL_ERROR),
-        (frame(PUSH_PROMISE, 4, 1, &[0, 0, 0, 2, 0x88]), Reason::PROTOCOL_ERROR),
+        (
+            frame(PUSH_PROMISE, 4, 1, &[0, 0, 0, 2, 0x88]),
+            Reason::PROTOCOL_ERROR,
+        ),
         (frame(PING, 0, 1, &[0; 8]), Reason::PROTOCOL_ERROR),
         (frame(PING, 0, 0, &[0; 7]), Reason::FRAME_SIZE_ERROR),
         (frame(GOAWAY, 0, 1, &[0; 8]), Reason::PROTOCOL_ERROR),
         (frame(GOAWAY, 0, 0, &[0; 7]), Reason::FRAME_SIZE_ERROR),
-        ([goaway(1, 0), goaway(3, 0)].concat(), Reason::PROTOCOL_ERROR),
-        (frame(WINDOW_UPDATE, 0, 0, &[0; 3]), Reason::FRAME_SIZE_ERROR),
+        (
+            [goaway(1, 0), goaway(3, 0)].concat(),
+            Reason::PROTOCOL_ERROR,
+        ),
+        (
+            frame(WINDOW_UPDATE, 0, 0, &[0; 3]),
+            Reason::FRAME_SIZE_ERROR,
+        ),
         (update(0, 0), Reason::PROTOCOL_ERROR),
         (update(1, 0), Reason::PROTOCOL_ERROR),
         (update(3, 1), Reason::PROTOCOL_ERROR),
         (update(0, 0x7FFF_FFFF), Reason::FLOW_CONTROL_ERROR),
         (update(1, 0x7FFF_FFFF), Reason::FLOW_CONTROL_ERROR),
-        ([update(1, 1), setting(4, 0x7FFF_FFFF)].concat(), Reason::FLOW_CONTROL_ERROR),
+        (
+            [update(1, 1), setting(4, 0x7FFF_FFFF)].concat(),
+            Reason::FLOW_CONTROL_ERROR,
+        ),
         (vec![0, 0x40, 1, 0, 0, 0, 0, 0, 1], Reason::FRAME_SIZE_ERROR),
     ] {
         assert_eq!(rejected(&bytes), reason, "{bytes:?}");
@@ -196,7 +228,11 @@ fn abuse_is_an_error_by_name() {
     ] {
         assert_eq!(rejected(&frame.repeat(times)), Reason::ENHANCE_YOUR_CALM);
     }
-    let empty = [headers(1, 0, OK), frame(kind::DATA, 0, 1, b"").repeat(10_001)].concat();
+    let empty = [
+        headers(1, 0, OK),
+        frame(kind::DATA, 0, 1, b"").repeat(10_001),
+    ]
+    .concat();
     assert_eq!(rejected(&empty), Reason::ENHANCE_YOUR_CALM);
     let long = frame(kind::CONTINUATION, 0, 1, &[0x88; 16_384]).repeat(4);
     let long = [frame(kind::HEADERS, 0, 1, OK), long].concat();
@@ -226,7 +262,11 @@ fn a_reply_is_told_part_by_part() {
     let bytes = [
         // An interim reply, the head with padding and priority, a body with padding, and trailers in two frames.
         headers(1, 0, &[0x08, 3, b'1', b'0', b'3']),
-        headers(1, flag::PADDED | flag::PRIORITY, &[2, 0, 0, 0, 0, 9, 0x88, 0, 0]),
+        headers(
+            1,
+            flag::PADDED | flag::PRIORITY,
+            &[2, 0, 0, 0, 0, 9, 0x88, 0, 0],
+        ),
         frame(kind::PRIORITY, 0, 1, &[0; 5]),
         frame(kind::DATA, flag::PADDED, 1, b"\x03abc\0\0\0"),
         frame(77, 0xFF, 5, b"unknown"),
@@ -238,7 +278,10 @@ fn a_reply_is_told_part_by_part() {
     assert_eq!(events, ["head 200", "data 3", "trailers 1", "End"]);
     client.close(slot);
     // RST_STREAM with NO_ERROR after it is nothing.
-    assert_eq!(received(&mut client, &frame(kind::RST_STREAM, 0, 1, &[0; 4])), Ok(vec![]));
+    assert_eq!(
+        received(&mut client, &frame(kind::RST_STREAM, 0, 1, &[0; 4])),
+        Ok(vec![])
+    );
     assert_eq!(sent(&mut client), []);
     // Trailers alone.
     request(&mut client, 10);
@@ -250,18 +293,35 @@ fn a_reply_is_told_part_by_part() {
 fn a_malformed_reply_ends_its_request_alone() {
     for (bytes, detail) in [
         (headers(1, 0, b"\x00\x01a\x01b"), "no status"),
-        (headers(1, flag::END_STREAM, &[0x08, 3, b'1', b'0', b'0']), "interim"),
+        (
+            headers(1, flag::END_STREAM, &[0x08, 3, b'1', b'0', b'0']),
+            "interim",
+        ),
         (headers(1, 0, &[0x08, 3, b'1', b'0', b'1']), "101"),
         (headers(1, 0, b"\x88\x00\x01A\x01b"), "name"),
         (frame(kind::DATA, 0, 1, b"x"), "before its head"),
-        ([headers(1, 0, OK), headers(1, 0, b"\x00\x01a\x01b")].concat(), "not the end"),
-        ([headers(1, 0, OK), headers(1, flag::END_STREAM, OK)].concat(), "have a status"),
         (
-            [headers(1, 0, b"\x88\x0f\x0d\x012"), frame(kind::DATA, 0, 1, b"abc")].concat(),
+            [headers(1, 0, OK), headers(1, 0, b"\x00\x01a\x01b")].concat(),
+            "not the end",
+        ),
+        (
+            [headers(1, 0, OK), headers(1, flag::END_STREAM, OK)].concat(),
+            "have a status",
+        ),
+        (
+            [
+                headers(1, 0, b"\x88\x0f\x0d\x012"),
+                frame(kind::DATA, 0, 1, b"abc"),
+            ]
+            .concat(),
             "longer than its content-length",
         ),
         (
-            [headers(1, 0, b"\x88\x0f\x0d\x012"), frame(kind::DATA, 1, 1, b"a")].concat(),
+            [
+                headers(1, 0, b"\x88\x0f\x0d\x012"),
+                frame(kind::DATA, 1, 1, b"a"),
+            ]
+            .concat(),
             "shorter than its content-length",
         ),
     ] {
@@ -312,7 +372,10 @@ fn bodies_keep_to_the_windows_and_the_frame_size() {
     // Room on the connection is for the one whose own window has room.
     received(&mut client, &update(0, 10)).unwrap();
     let frames = sent(&mut client);
-    assert_eq!((body_of(&frames, 1), body_of(&frames, 3)), ((0, false), (5, true)));
+    assert_eq!(
+        (body_of(&frames, 1), body_of(&frames, 3)),
+        ((0, false), (5, true))
+    );
     received(&mut client, &update(1, 1000)).unwrap();
     assert_eq!(body_of(&sent(&mut client), 1), (5, false));
     received(&mut client, &update(0, 1 << 20)).unwrap();
@@ -335,7 +398,11 @@ fn bodies_keep_to_the_windows_and_the_frame_size() {
 fn a_large_body_passes_through_a_small_buffer() {
     let mut client = greeted();
     let most = 0x7FFF_FFFF - 65_535;
-    received(&mut client, &[setting(4, 0x7FFF_FFFF), update(0, most)].concat()).unwrap();
+    received(
+        &mut client,
+        &[setting(4, 0x7FFF_FFFF), update(0, most)].concat(),
+    )
+    .unwrap();
     sent(&mut client);
     request(&mut client, 16 << 20);
     assert!(client.output().len() < 300 << 10);
@@ -399,7 +466,10 @@ fn padding_and_what_comes_for_a_cancelled_request_give_room_back() {
         bytes.extend(frame(kind::DATA, flag::PADDED, 1, &padded));
     }
     received(&mut client, &bytes).unwrap();
-    let ids: Vec<_> = sent(&mut client).iter().map(|(header, _)| header.stream).collect();
+    let ids: Vec<_> = sent(&mut client)
+        .iter()
+        .map(|(header, _)| header.stream)
+        .collect();
     assert_eq!(ids, [1, 0]);
     client.close(slot);
     let cancel = (Header::new(kind::RST_STREAM, 0, 1), vec![0, 0, 0, 8]);
@@ -417,7 +487,7 @@ fn padding_and_what_comes_for_a_cancelled_request_give_room_back() {
     // The table follows a cancelled request's head too: 62 is its field.
     received(&mut client, &headers(1, 1, b"\x40\x01a\x01b")).unwrap();
     request(&mut client, 0);
-    assert!(received(&mut client, &headers(3, 0, &[0x88, 0x80 | 62])).is_ok());
+    assert!(received(&mut client, &headers(3, 0, &[0x88, 0x80 + 62])).is_ok());
     // Its end has come.
     let error = received(&mut client, &frame(kind::DATA, 0, 1, b"x")).unwrap_err();
     assert_eq!(error.reason, Reason::STREAM_CLOSED);
@@ -440,7 +510,9 @@ fn requests_wait_for_a_stream_in_their_order() {
     // Before its settings, a server is believed to allow a hundred.
     let slots: Vec<_> = (0..102).map(|_| request(&mut client, 3)).collect();
     let opened = |frames: &[(Header, Vec<u8>)]| {
-        let heads = frames.iter().filter(|(header, _)| header.kind == kind::HEADERS);
+        let heads = frames
+            .iter()
+            .filter(|(header, _)| header.kind == kind::HEADERS);
         heads.map(|(header, _)| header.stream).collect::<Vec<_>>()
     };
     assert_eq!(opened(&sent(&mut client)).len(), 100);
@@ -461,7 +533,10 @@ fn requests_wait_for_a_stream_in_their_order() {
     assert_eq!(end(&mut client, 201), []);
     received(&mut client, &setting(3, 5)).unwrap();
     let frames = sent(&mut client);
-    assert_eq!((opened(&frames), body_of(&frames, 203)), (vec![203], (3, true)));
+    assert_eq!(
+        (opened(&frames), body_of(&frames, 203)),
+        (vec![203], (3, true))
+    );
     client.close(waits);
     let cancel = (Header::new(kind::RST_STREAM, 0, 203), vec![0, 0, 0, 8]);
     assert_eq!(sent(&mut client), [cancel]);
@@ -498,7 +573,12 @@ fn a_refused_stream_is_not_processed_and_a_reset_one_may_be() {
     }
     let bytes = [reset(1, 7), reset(3, 8), headers(5, 0, OK), reset(5, 7)].concat();
     let events = received(&mut client, &bytes).unwrap();
-    let expected = ["Refused", "Reset(CANCEL)", "head 200", "Reset(REFUSED_STREAM)"];
+    let expected = [
+        "Refused",
+        "Reset(CANCEL)",
+        "head 200",
+        "Reset(REFUSED_STREAM)",
+    ];
     assert!(events.iter().map(|(_, event)| event).eq(expected.iter()));
     sent(&mut client);
     // Nothing more of their bodies is sent.
@@ -530,7 +610,10 @@ fn a_long_head_is_continued() {
     let mut client = greeted();
     client.request(&head, Body::Short(&[])).unwrap();
     let frames = sent(&mut client);
-    let kinds: Vec<_> = frames.iter().map(|(header, _)| (header.kind, header.flags)).collect();
+    let kinds: Vec<_> = frames
+        .iter()
+        .map(|(header, _)| (header.kind, header.flags))
+        .collect();
     let expected = [
         (kind::HEADERS, flag::END_STREAM),
         (kind::CONTINUATION, 0),
@@ -544,5 +627,8 @@ fn a_long_head_is_continued() {
 fn a_goodbye_is_without_an_error() {
     let mut client = greeted();
     client.say_goodbye();
-    assert_eq!(sent(&mut client), [(Header::new(kind::GOAWAY, 0, 0), vec![0; 8])]);
+    assert_eq!(
+        sent(&mut client),
+        [(Header::new(kind::GOAWAY, 0, 0), vec![0; 8])]
+    );
 }

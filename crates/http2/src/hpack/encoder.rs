@@ -174,7 +174,10 @@ mod tests {
             path,
         };
         let headers = headers.iter();
-        Head::new(target, headers.map(|(name, value)| (name.as_bytes(), value.as_bytes())))
+        Head::new(
+            target,
+            headers.map(|(name, value)| (name.as_bytes(), value.as_bytes())),
+        )
     }
 
     fn encoded(encoder: &mut Encoder, head: &Head) -> Vec<u8> {
@@ -188,13 +191,16 @@ mod tests {
         let mut encoder = Encoder::new();
         let one = head("/one", &[("te", "trailers".into())]);
         assert!(encoded(&mut encoder, &one).len() > 30);
-        let known = [0x83, 0x87, 0x80 | 64, 0x80 | 63, 0x80 | 62];
+        let known = [0x83, 0x87, 0x80 + 64, 0x80 + 63, 0x80 + 62];
         assert_eq!(encoded(&mut encoder, &one), known);
         assert_eq!(encoded(&mut encoder, &one), known);
         // Another one moves the entries, and shares those that are equal.
         let other = head("/other", &[("te", "trailers".into())]);
         encoded(&mut encoder, &other);
-        assert_eq!(encoded(&mut encoder, &one), known.map(|byte| byte + u8::from(byte > 0x87)));
+        assert_eq!(
+            encoded(&mut encoder, &one),
+            known.map(|byte| byte + u8::from(byte > 0x87))
+        );
     }
 
     #[test]
@@ -210,13 +216,13 @@ mod tests {
         // Smaller and larger again in between: the smallest is told first.
         encoder.resize((30, 30));
         encoder.resize((10, 20));
-        assert_eq!(encoded(&mut encoder, &one)[..2], [0x20 | 10, 0x20 | 20]);
+        assert_eq!(encoded(&mut encoder, &one)[..2], [0x20 + 10, 0x20 + 20]);
         encoder.resize((20, 20));
         assert_ne!(encoded(&mut encoder, &one)[0] & 0xE0, 0x20);
         // More than this end wants to use.
         encoder.resize((20, 1 << 20));
         let start = encoded(&mut encoder, &one);
-        assert_eq!(start[..4], [0x20 | 20, 0x3F, 0xE1, 0x1F]);
+        assert_eq!(start[..4], [0x20 + 20, 0x3F, 0xE1, 0x1F]);
     }
 
     proptest! {

@@ -62,7 +62,11 @@ const fn code() -> Code {
             symbol += 1;
         }
         // The last code of all is the highest number, and its end overflows.
-        made.ends[length] = if length == LONGEST { u32::MAX } else { next << (32 - length) };
+        made.ends[length] = if length == LONGEST {
+            u32::MAX
+        } else {
+            next << (32 - length)
+        };
         next <<= 1;
         length += 1;
     }
@@ -117,23 +121,37 @@ mod tests {
         let mut bits = String::new();
         for &byte in text {
             let length = usize::from(LENGTHS[usize::from(byte)]);
-            let place = CODE.symbols.iter().position(|symbol| *symbol == u16::from(byte));
+            let place = CODE
+                .symbols
+                .iter()
+                .position(|symbol| *symbol == u16::from(byte));
             let code = (place.unwrap() as u32).wrapping_sub(CODE.offsets[length]);
-            bits += &format!("{code:0length$b}");
+            bits.extend(
+                (0..length)
+                    .rev()
+                    .map(|place| if code >> place & 1 == 1 { '1' } else { '0' }),
+            );
         }
         while !bits.len().is_multiple_of(8) {
             bits.push('1');
         }
         let bytes = bits.as_bytes().chunks(8);
-        bytes.map(|byte| u8::from_str_radix(str::from_utf8(byte).unwrap(), 2).unwrap()).collect()
+        bytes
+            .map(|byte| u8::from_str_radix(str::from_utf8(byte).unwrap(), 2).unwrap())
+            .collect()
     }
 
     #[test]
     fn strings_are_those_of_the_rfc() {
         // RFC 7541, appendix C.4.
-        let string = [0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff];
+        let string = [
+            0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff,
+        ];
         assert_eq!(decoded(&string).unwrap(), b"www.example.com");
-        assert_eq!(decoded(&[0xa8, 0xeb, 0x10, 0x64, 0x9c, 0xbf]).unwrap(), b"no-cache");
+        assert_eq!(
+            decoded(&[0xa8, 0xeb, 0x10, 0x64, 0x9c, 0xbf]).unwrap(),
+            b"no-cache"
+        );
         assert_eq!(decoded(b"").unwrap(), b"");
     }
 
@@ -141,7 +159,10 @@ mod tests {
     fn every_byte_is_decoded_beside_every_other() {
         let all: Vec<u8> = (0..=255).collect();
         for shift in 0..=255_u8 {
-            let text: Vec<u8> = all.iter().flat_map(|byte| [*byte, byte.wrapping_mul(31) ^ shift]).collect();
+            let text: Vec<u8> = all
+                .iter()
+                .flat_map(|byte| [*byte, byte.wrapping_mul(31) ^ shift])
+                .collect();
             let coded = encoded(&text);
             assert_eq!(decoded(&coded).unwrap(), text);
         }
@@ -150,7 +171,13 @@ mod tests {
     #[test]
     fn wrong_padding_and_the_end_are_errors() {
         // A zero bit, a whole byte too much, the code for the end, and half of a code.
-        for string in [&[0x1e][..], &[0x1f, 0xff], &[0xff; 4], &[0xff, 0xff], &[0xff]] {
+        for string in [
+            &[0x1e][..],
+            &[0x1f, 0xff],
+            &[0xff; 4],
+            &[0xff, 0xff],
+            &[0xff],
+        ] {
             assert!(decoded(string).is_err(), "{string:?}");
         }
         assert_eq!(decoded(&[0x1f]).unwrap(), b"a");

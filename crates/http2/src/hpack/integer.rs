@@ -75,7 +75,12 @@ mod tests {
 
     #[test]
     fn numbers_that_are_cut_off_or_endless_are_errors() {
-        for bytes in [&[][..], &[31], &[31, 0x80], &[31, 0x80, 0x80, 0x80, 0x80, 0]] {
+        for bytes in [
+            &[][..],
+            &[31],
+            &[31, 0x80],
+            &[31, 0x80, 0x80, 0x80, 0x80, 0],
+        ] {
             let reason = take(&mut &bytes[..], 5).unwrap_err().reason;
             assert_eq!(reason, Reason::COMPRESSION_ERROR);
         }

@@ -5,7 +5,11 @@ use std::{collections::VecDeque, rc::Rc};
 use loona_hpack::Decoder;
 
 use super::scan::{Uses, scan};
-use crate::{error::Error, fields::Fields, settings::TABLE};
+use crate::{
+    error::Error,
+    fields::{Fields, List},
+    settings::TABLE,
+};
 
 /// Longest list of fields, in bytes as RFC 9113, section 6.5.2 counts them.
 const LONGEST_LIST: usize = 64 << 10;
@@ -94,8 +98,8 @@ impl Replies {
         if uses.adds || uses.resizes {
             self.version += 1;
         }
-        let is_repeatable = !uses.resizes && !(uses.refers && uses.adds);
-        if is_repeatable && block.len() <= LONGEST_KNOWN {
+        let depends_and_changes = uses.resizes || (uses.refers && uses.adds);
+        if !depends_and_changes && block.len() <= LONGEST_KNOWN {
             self.keep(Known {
                 block: block.into(),
                 meaning: meaning.clone(),
@@ -106,7 +110,7 @@ impl Replies {
         Ok(meaning)
     }
 
-    fn list(&mut self, block: &[u8]) -> Result<(Uses, Vec<(Vec<u8>, Vec<u8>)>), Error> {
+    fn list(&mut self, block: &[u8]) -> Result<(Uses, List), Error> {
         let uses = scan(block, LONGEST_LIST, &mut self.plain)?;
         let (mut list, mut length) = (Vec::new(), 0);
         let decoded = self.decoder.decode_with_cb(&self.plain, |name, value| {
@@ -138,7 +142,7 @@ impl Replies {
 
 /// Decodes blocks with the caches and with the decoder alone; the fields of each, or its error.
 #[doc(hidden)]
-pub fn compared(blocks: &[u8]) -> Vec<[Option<Vec<(Vec<u8>, Vec<u8>)>>; 2]> {
+pub fn compared(blocks: &[u8]) -> Vec<[Option<List>; 2]> {
     let (mut cached, mut results) = (Replies::new(), Vec::new());
     let mut plain = Replies::new();
     let mut rest = blocks;
@@ -180,7 +184,7 @@ mod tests {
     #[test]
     fn a_block_that_refers_to_the_table_changes_its_meaning_with_it() {
         let mut replies = Replies::new();
-        let newest = [0x80 | 62];
+        let newest = [0x80 + 62];
         assert_eq!(value(&mut replies, b"\x40\x01a\x01x"), "x");
         assert_eq!(value(&mut replies, &newest), "x");
         assert_eq!(value(&mut replies, &newest), "x");
@@ -189,9 +193,9 @@ mod tests {
         // A known block that adds, which the decoder has not seen for the second time yet.
         assert_eq!(value(&mut replies, b"\x40\x01a\x01x"), "x");
         assert_eq!(value(&mut replies, &newest), "x");
-        assert_eq!(value(&mut replies, &[0x80 | 63]), "y");
-        assert_eq!(value(&mut replies, &[0x80 | 64]), "x");
-        let reason = replies.decode(&[0x80 | 65]).unwrap_err().reason;
+        assert_eq!(value(&mut replies, &[0x80 + 63]), "y");
+        assert_eq!(value(&mut replies, &[0x80 + 64]), "x");
+        let reason = replies.decode(&[0x80 + 65]).unwrap_err().reason;
         assert_eq!(reason, Reason::COMPRESSION_ERROR);
     }
 
@@ -204,30 +208,37 @@ mod tests {
         }
         assert_eq!(replies.owed.len(), ENTRIES);
         // The table has room for 120 entries of 34 bytes.
-        assert_eq!(value(&mut replies, &[0x80 | 127, 54]), "x");
-        assert!(replies.decode(&[0x80 | 127, 55]).is_err());
+        assert_eq!(value(&mut replies, &[0x80 + 127, 54]), "x");
+        assert!(replies.decode(&[0x80 + 127, 55]).is_err());
     }
 
     #[test]
     fn malformed_blocks_are_errors_by_name() {
         let cases: [(&[u8], Reason); 8] = [
             (&[0x80], Reason::COMPRESSION_ERROR),
-            (&[0x80 | 62], Reason::COMPRESSION_ERROR),
+            (&[0x80 + 62], Reason::COMPRESSION_ERROR),
             (&[0x40, 0x03, b'a'], Reason::COMPRESSION_ERROR),
             (&[0x3F], Reason::COMPRESSION_ERROR),
             (&[0x3F, 0xE2, 0x1F, 0x88], Reason::COMPRESSION_ERROR),
             (&[0x88, 0x20], Reason::COMPRESSION_ERROR),
             (&[0x00, 0x81, 0x1e, 0x00], Reason::COMPRESSION_ERROR),
-            (&[0x88, 0xFF, 0x80, 0x80, 0x80, 0x80], Reason::COMPRESSION_ERROR),
+            (
+                &[0x88, 0xFF, 0x80, 0x80, 0x80, 0x80],
+                Reason::COMPRESSION_ERROR,
+            ),
         ];
         for (block, reason) in cases {
-            assert_eq!(Replies::new().decode(block).unwrap_err().reason, reason, "{block:?}");
+            assert_eq!(
+                Replies::new().decode(block).unwrap_err().reason,
+                reason,
+                "{block:?}"
+            );
         }
         // An entry of 4,000 bytes, and references to it: a small block that is long when decoded.
         let mut replies = Replies::new();
         let mut bomb = b"\x40\x01a\x7f\xa1\x1e".to_vec();
         bomb.resize(bomb.len() + 4000, b'x');
-        bomb.resize(bomb.len() + 17, 0x80 | 62);
+        bomb.resize(bomb.len() + 17, 0x80 + 62);
         let error = replies.decode(&bomb).unwrap_err();
         assert_eq!(error.reason, Reason::ENHANCE_YOUR_CALM);
     }
@@ -242,10 +253,10 @@ mod tests {
             1 => Just(vec![0x00, 1, b'c', 1, b'z']),
             1 => Just(vec![0x88]),
         ];
-        let size = prop_oneof![8 => Just(vec![]), 1 => (0_u8..31).prop_map(|size| vec![0x20 | size])];
-        (size, prop::collection::vec(field, 0..4)).prop_map(|(size, fields)| {
-            [size, fields.concat()].concat()
-        })
+        let size =
+            prop_oneof![8 => Just(vec![]), 1 => (0_u8..31).prop_map(|size| vec![0x20 | size])];
+        (size, prop::collection::vec(field, 0..4))
+            .prop_map(|(size, fields)| [size, fields.concat()].concat())
     }
 
     proptest! {

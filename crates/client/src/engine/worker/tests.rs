@@ -1,12 +1,13 @@
 //! The measurement loop against a mock transport on a manual clock.
 
-use std::{collections::BTreeMap, num::NonZeroU64, sync::Arc, time::Duration};
+use std::{cell::Cell, collections::BTreeMap, num::NonZeroU64, sync::Arc, time::Duration};
 
 use netping_measure::{
     aggregate::Totals, connect::ConnectPhase, error_kind::ErrorKind, fairness::PerConnection,
     histogram::Histogram, recorder::Interval, sample::Sample, summary::Summary, times::Time,
     window::Window,
 };
+use netping_protocol::payload::Exchange;
 
 use super::{
     simulated::{one_caller, requests},
@@ -17,7 +18,7 @@ use crate::{
     engine::{backlog::Backlog, share::Share, timeline::Timeline},
     plan::{Arrival, Assign, Extent, Plan},
     transport::{
-        Carried,
+        Carried, Connection, Failure, Milestones,
         mock::{Behaviour, Mock},
     },
 };
@@ -178,6 +179,56 @@ fn every_failed_request_is_accounted_for() {
 
 /// A server that stops for half a second at 1,000 requests/s. Four callers see four slow requests;
 /// the five hundred requests that were due meanwhile show in the response times, and none is lost.
+/// Processes a request only when it has been sent for this time; counts how often requests are sent.
+#[derive(Clone)]
+struct Refusing {
+    processed_at: u64,
+    sent: Rc<Cell<u64>>,
+    clock: Manual,
+}
+
+impl Transport for Refusing {
+    type Connection = Self;
+
+    async fn connect(&self, _: &mut Milestones<'_>) -> Result<Self, Failure> {
+        Ok(self.clone())
+    }
+}
+
+impl Connection for Refusing {
+    async fn call(&mut self, _: &Exchange, _: &mut Carried<'_>) -> Result<(), Failure> {
+        self.clock.advance(MS);
+        self.sent.set(self.sent.get() + 1);
+        if self.sent.get().is_multiple_of(self.processed_at) {
+            return Ok(());
+        }
+        Err(Failure::request(ErrorKind::Reset, "refused").unprocessed())
+    }
+}
+
+#[test]
+fn a_request_that_was_not_processed_is_sent_again_within_its_time() {
+    // The last is one more than a request is sent: every other one fails, and the next one succeeds at once.
+    for (processed_at, ok, sent, time) in [(1, 12, 12, 1), (3, 12, 36, 3), (4, 6, 24, 1)] {
+        let clock = Manual::default();
+        let refusing = Refusing {
+            processed_at,
+            sent: Rc::default(),
+            clock: clock.clone(),
+        };
+        let plan = one_caller(Extent::Requests(12));
+        let window = Window {
+            start: 0,
+            end: u64::MAX,
+        };
+        let (totals, _) = run_on(&refusing, plan, window, &clock, None);
+        assert_eq!(totals.accounting.ok, ok, "{processed_at}");
+        assert_eq!(refusing.sent.get(), sent, "{processed_at}");
+        let service = times(&totals, Time::Service);
+        assert_eq!((service.max() + MS / 2) / MS, time, "{processed_at}");
+    }
+}
+
 #[test]
 fn requests_due_while_the_server_stands_still_are_in_the_response_times() {
     let window = Window {

@@ -8,8 +8,7 @@
 use std::{
     cell::RefCell,
     future::poll_fn,
-    io,
-    mem,
+    io, mem,
     pin::Pin,
     rc::{Rc, Weak},
     task::{Context, Poll, Waker},
@@ -378,7 +377,11 @@ impl<S: Io> Shared<S> {
         let read = read.filled().len();
         if read == 0 {
             let was_told = self.client.goaway().is_some();
-            return Poll::Ready(Err(if was_told { self.goodbye_in_mid_run() } else { closed() }));
+            return Poll::Ready(Err(if was_told {
+                self.goodbye_in_mid_run()
+            } else {
+                closed()
+            }));
         }
         rest.copy_from_slice(&self.rest);
         let length = rest.len() + read;

@@ -90,7 +90,9 @@ impl Http2 {
 
     /// Sends a request with this body, and reads the whole reply.
     pub(super) async fn call(&mut self, body: &Bytes, reply: &mut HttpReply) -> Result<()> {
-        self.connection.call(&self.head, Body::Shared(body), reply).await
+        self.connection
+            .call(&self.head, Body::Shared(body), reply)
+            .await
     }
 }
 
@@ -111,6 +113,8 @@ impl Reader for HttpReply {
 
 /// Returns the status in a reply's head, which always has one of three digits.
 pub(super) fn status(head: &Fields) -> StatusCode {
-    let status = head.status().and_then(|status| StatusCode::from_u16(status).ok());
+    let status = head
+        .status()
+        .and_then(|status| StatusCode::from_u16(status).ok());
     status.unwrap_or_default()
 }

@@ -43,7 +43,9 @@ async fn opened() -> (Handle<DuplexStream>, DuplexStream) {
 async fn call(handle: &mut Handle<DuplexStream>) -> Result<Vec<u8>> {
     let request = http::Request::get("http://localhost/").body(()).unwrap();
     let mut seen = Seen::default();
-    handle.call(&prepare(&request), Body::Short(b"body"), &mut seen).await?;
+    handle
+        .call(&prepare(&request), Body::Short(b"body"), &mut seen)
+        .await?;
     Ok(seen.0)
 }
 
@@ -76,10 +78,15 @@ async fn one_caller_needs_no_driver_and_several_share_one() {
             };
             let server = async {
                 read_until(&mut far, &body(5)).await;
-                far.write_all(&[answer(5), answer(3)].concat()).await.unwrap();
+                far.write_all(&[answer(5), answer(3)].concat())
+                    .await
+                    .unwrap();
             };
             let (first, second, ()) = tokio::join!(call(&mut one), call(&mut other), server);
-            assert_eq!((first.unwrap(), second.unwrap()), (b"ab".to_vec(), b"ab".to_vec()));
+            assert_eq!(
+                (first.unwrap(), second.unwrap()),
+                (b"ab".to_vec(), b"ab".to_vec())
+            );
         })
         .await;
 }
@@ -102,7 +109,10 @@ async fn the_first_caller_goes_on_when_a_second_one_comes_within_its_call() {
                 call(&mut other).await
             };
             let (first, second, ()) = tokio::join!(call(&mut one), later, server);
-            assert_eq!((first.unwrap(), second.unwrap()), (b"ab".to_vec(), b"ab".to_vec()));
+            assert_eq!(
+                (first.unwrap(), second.unwrap()),
+                (b"ab".to_vec(), b"ab".to_vec())
+            );
         })
         .await;
 }
@@ -138,7 +148,9 @@ async fn an_idle_connection_answers_pings_and_sees_its_end() {
             let (mut handle, mut far) = opened().await;
             far.write_all(REPLY).await.unwrap();
             call(&mut handle).await.unwrap();
-            far.write_all(b"\0\0\x08\x06\0\0\0\0\0abcdefgh").await.unwrap();
+            far.write_all(b"\0\0\x08\x06\0\0\0\0\0abcdefgh")
+                .await
+                .unwrap();
             read_until(&mut far, b"\0\0\x08\x06\x01\0\0\0\0abcdefgh").await;
             drop(handle);
             // GOAWAY without an error.
@@ -176,7 +188,11 @@ async fn ended(bytes: &[u8], callers: usize) -> (Vec<Failure>, bool) {
 #[tokio::test(flavor = "current_thread")]
 async fn the_end_of_a_connection_is_told_by_its_kind() {
     let goaway = |last, reason| {
-        [SETTINGS, &[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, last, 0, 0, 0, reason]].concat()
+        [
+            SETTINGS,
+            &[0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, last, 0, 0, 0, reason],
+        ]
+        .concat()
     };
     for callers in [1, 2] {
         let last = callers as u8 * 2 - 1;
@@ -184,12 +200,27 @@ async fn the_end_of_a_connection_is_told_by_its_kind() {
             (b"".to_vec(), ErrorKind::Eof, false, true),
             (SETTINGS.to_vec(), ErrorKind::Eof, false, true),
             // An end within a frame.
-            ([SETTINGS, b"\0\0\x09\0\0\0\0\0\x01abc"].concat(), ErrorKind::Eof, false, true),
+            (
+                [SETTINGS, b"\0\0\x09\0\0\0\0\0\x01abc"].concat(),
+                ErrorKind::Eof,
+                false,
+                true,
+            ),
             (goaway(0, 0), ErrorKind::Goaway, true, true),
             (goaway(0, 11), ErrorKind::Goaway, true, true),
             (goaway(last, 11), ErrorKind::Goaway, false, true),
-            (b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), ErrorKind::Protocol, false, false),
-            ([SETTINGS, b"\0\0\x01\x06\0\0\0\0\0x"].concat(), ErrorKind::Protocol, false, false),
+            (
+                b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
+                ErrorKind::Protocol,
+                false,
+                false,
+            ),
+            (
+                [SETTINGS, b"\0\0\x01\x06\0\0\0\0\0x"].concat(),
+                ErrorKind::Protocol,
+                false,
+                false,
+            ),
         ] {
             let (failures, spent) = ended(&bytes, callers).await;
             assert_eq!(failures.len(), callers);

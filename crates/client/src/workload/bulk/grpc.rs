@@ -14,7 +14,8 @@ use prost::Message;
 
 use super::{
     h2_calls::{
-        Answer, Sender, answer, ask, check_end, check_headers, examine_all, next_chunk, open as open_h2,
+        Answer, Sender, answer, ask, check_end, check_headers, examine_all, next_chunk,
+        open as open_h2,
     },
     incoming::{Encoding, Incoming, LONGEST_HEAD},
     stream::{
