@@ -17,8 +17,7 @@ use std::{
 
 use netping_http2::{
     Config, Reason,
-    client::{Body, Client, Event, Slot},
-    fields::Fields,
+    client::{Body, Client, Slot},
     head::Head,
 };
 use netping_measure::error_kind::ErrorKind;
@@ -28,11 +27,11 @@ use tokio::{
     task, time,
 };
 
-use super::{Reader, closed};
-use crate::transport::{Failure, Result, connect};
-
-/// Part of a reply for which its caller is woken before the end, in bytes.
-const LARGE: usize = 64 << 10;
+use super::{
+    Reader,
+    call::{Call, closed, io_failure, left},
+};
+use crate::transport::{Failure, Result};
 
 /// Longest buffer of a reply that is kept for the next one, in bytes.
 const KEPT: usize = 1 << 20;
@@ -81,21 +80,6 @@ struct Shared<S> {
     broken: Option<io::Error>,
     /// The end of the connection.
     ended: Option<Failure>,
-}
-
-/// A request that waits for its reply.
-#[derive(Default)]
-struct Call {
-    is_open: bool,
-    streams: bool,
-    head: Option<Rc<Fields>>,
-    /// The reader has had the head.
-    is_begun: bool,
-    /// What has come of the body and is not read.
-    body: Vec<u8>,
-    trailers: Option<Rc<Fields>>,
-    outcome: Option<Result<()>>,
-    waker: Option<Waker>,
 }
 
 impl<S: Io> Handle<S> {
@@ -393,7 +377,7 @@ impl<S: Io> Shared<S> {
         let (calls, has_woken) = (&mut self.calls, &mut self.has_woken);
         let taken = self.client.receive(bytes, |slot, event| {
             let call = &mut calls[slot.index()];
-            if call.take(event)
+            if call.take(&event)
                 && let Some(waker) = call.waker.take()
             {
                 *has_woken = true;
@@ -445,56 +429,6 @@ impl<S: Io> Shared<S> {
             self.ended = Some(closed());
         }
         self.wake_driver();
-    }
-}
-
-impl Call {
-    /// Takes what became of the request; returns true if the caller has to know.
-    fn take(&mut self, event: Event<'_>) -> bool {
-        match event {
-            Event::Head(fields) => {
-                self.head = Some(Rc::clone(fields));
-                return self.streams || fields.status() != Some(200);
-            }
-            Event::Data(data) => {
-                self.body.extend_from_slice(data);
-                return self.streams || self.body.len() >= LARGE;
-            }
-            Event::Trailers(fields) => {
-                self.trailers = Some(Rc::clone(fields));
-                return false;
-            }
-            Event::End => self.outcome = Some(Ok(())),
-            Event::Reset(reason) => {
-                let detail = format!("the server reset the request: {reason}");
-                self.outcome = Some(Err(Failure::request(ErrorKind::Reset, detail)));
-            }
-            Event::Malformed(detail) => {
-                let detail = format!("the reply is malformed: {detail}");
-                self.outcome = Some(Err(Failure::request(ErrorKind::Protocol, detail)));
-            }
-            Event::Left(reason) => self.outcome = Some(Err(left(reason))),
-            Event::Refused => {
-                let detail = "the server refused the request's stream";
-                let failure = Failure::request(ErrorKind::Reset, detail);
-                self.outcome = Some(Err(failure.unprocessed()));
-            }
-        }
-        true
-    }
-}
-
-/// Returns the failure of a request that the server has not processed: it sent GOAWAY.
-fn left(reason: Reason) -> Failure {
-    let detail = format!("the server takes no more requests on the connection: {reason}");
-    Failure::lost(ErrorKind::Goaway, detail).unprocessed()
-}
-
-/// Classifies an I/O error. A pipe that is broken had been closed by the server before.
-fn io_failure(error: &io::Error) -> Failure {
-    match error.kind() {
-        io::ErrorKind::BrokenPipe | io::ErrorKind::UnexpectedEof => closed(),
-        _ => connect::io_failure(error),
     }
 }
 

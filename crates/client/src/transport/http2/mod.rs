@@ -1,5 +1,6 @@
 //! HTTP/2 connections, for gRPC and for plain requests; and the latter.
 
+mod call;
 mod connection;
 mod reader;
 #[cfg(test)]
@@ -15,11 +16,11 @@ use netping_http2::{
     fields::Fields,
     head::{Head, Target},
 };
-use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
+use netping_measure::connect::ConnectPhase;
 use netping_protocol::secure::Stream;
 
-pub(crate) use self::{connection::Handle, reader::Reader};
-use super::{Failure, Milestones, Result, http_reply::HttpReply};
+pub(crate) use self::{call::closed, connection::Handle, reader::Reader};
+use super::{Milestones, Result, http_reply::HttpReply};
 use crate::plan::Destination;
 
 /// Flow-control windows, in bytes: large enough never to hold a reply back.
@@ -35,12 +36,6 @@ pub(crate) async fn handshake(stream: Stream, milestones: &mut Milestones<'_>) -
     let handle = Handle::open(stream, config).await?;
     milestones.reached(ConnectPhase::Http2);
     Ok(handle)
-}
-
-/// Returns the failure of a request whose connection the server has closed.
-pub(crate) fn closed() -> Failure {
-    let detail = "the server closed the connection before the reply was whole";
-    Failure::lost(ErrorKind::Eof, detail)
 }
 
 /// Returns the head of the requests to the resource that the destination names.
