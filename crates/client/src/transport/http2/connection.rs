@@ -24,7 +24,8 @@ use netping_measure::error_kind::ErrorKind;
 use netping_protocol::secure::Stream;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    task, time,
+    task::{self, AbortHandle},
+    time,
 };
 
 use super::{
@@ -74,6 +75,8 @@ struct Shared<S> {
     /// A task drives the connection.
     is_driven: bool,
     driver: Option<Waker>,
+    /// The task that looks after the connection while nobody calls.
+    watch: Option<AbortHandle>,
     /// Callers have been woken since the driver last looked.
     has_woken: bool,
     /// A write has failed; what has come before is still read.
@@ -94,6 +97,7 @@ impl<S: Io> Handle<S> {
             callers: 0,
             is_driven: false,
             driver: None,
+            watch: None,
             has_woken: false,
             broken: None,
             ended: None,
@@ -101,7 +105,8 @@ impl<S: Io> Handle<S> {
         let introduced = poll_fn(|cx| shared.poll_write(cx)).await;
         introduced.map_err(|error| io_failure(&error))?;
         let shared = Rc::new(RefCell::new(shared));
-        task::spawn_local(look_after(Rc::downgrade(&shared)));
+        let watch = task::spawn_local(look_after(Rc::downgrade(&shared)));
+        shared.borrow_mut().watch = Some(watch.abort_handle());
         Ok(Self {
             shared,
             has_called: false,
@@ -157,6 +162,7 @@ impl<S: Io> Handle<S> {
         shared.callers += 1;
         if shared.callers == 2 && !shared.is_driven {
             shared.is_driven = true;
+            shared.end_watch();
             let shared = Rc::downgrade(&self.shared);
             task::spawn_local(poll_fn(move |cx| match shared.upgrade() {
                 Some(shared) => shared.borrow_mut().poll_drive(cx),
@@ -429,6 +435,13 @@ impl<S: Io> Shared<S> {
             self.ended = Some(closed());
         }
         self.wake_driver();
+        self.end_watch();
+    }
+
+    fn end_watch(&mut self) {
+        if let Some(watch) = self.watch.take() {
+            watch.abort();
+        }
     }
 }
 
