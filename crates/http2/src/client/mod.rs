@@ -91,7 +91,7 @@ pub struct Client {
     is_greeted: bool,
     /// Answers that the server made necessary since the output was last written to its end.
     answers: u32,
-    /// Frames since the last end of a reply that carried nothing of use.
+    /// Frames without use since the last content or end of a reply.
     idle_frames: u32,
     /// The server's GOAWAY: its last stream and code.
     goaway: Option<(u32, Reason)>,
@@ -137,7 +137,8 @@ impl Client {
             return None;
         }
         let slot = self.streams.reserve();
-        if self.may_open() && self.waiting.is_empty() {
+        // Whoever waits is sent as soon as there is a stream, so that nobody does if there is one now.
+        if self.may_open() {
             self.open(slot, head, body);
         } else {
             let stream = self.streams.at(slot);

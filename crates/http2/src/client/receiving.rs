@@ -115,6 +115,7 @@ impl Client {
             self.release(Slot(slot), payload.len() - data.len());
         }
         if !data.is_empty() {
+            self.idle_frames = 0;
             on(Slot(slot), Event::Data(data));
         } else if !is_end {
             self.idle()?;
@@ -381,20 +382,21 @@ impl Client {
                 let is_refused =
                     reason == Reason::REFUSED_STREAM && !self.streams.at(slot).is_answered;
                 self.end(slot);
-                on(
-                    Slot(slot),
-                    if is_refused {
-                        Event::Refused
-                    } else {
-                        Event::Reset(reason)
-                    },
-                );
+                let event = if is_refused {
+                    Event::Refused
+                } else {
+                    Event::Reset(reason)
+                };
+                on(Slot(slot), event);
+                Ok(())
             }
-            Owner::Cancelled => self.streams.forget(id),
-            Owner::Ended => {}
-            Owner::Nobody => return Err(Error::protocol("a stream without a request is reset")),
+            Owner::Cancelled => {
+                self.streams.forget(id);
+                Ok(())
+            }
+            Owner::Ended => self.idle(),
+            Owner::Nobody => Err(Error::protocol("a stream without a request is reset")),
         }
-        self.idle()
     }
 
     fn window_update(&mut self, id: u32, payload: &[u8]) -> Result<(), Error> {
@@ -430,7 +432,7 @@ impl Client {
             let detail = "the server asks for answers and does not read them";
             return Err(Error::abuse(detail));
         }
-        self.idle()
+        Ok(())
     }
 
     /// Counts a frame that carries nothing of use.

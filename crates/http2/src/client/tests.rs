@@ -245,7 +245,8 @@ fn abuse_is_an_error_by_name() {
 #[test]
 fn a_ping_is_answered_with_its_own_bytes_and_again_after_a_write() {
     let mut client = greeted();
-    for _ in 0..3000 {
+    // A connection that lives for days has many of them.
+    for _ in 0..30_000 {
         received(&mut client, &frame(kind::PING, 0, 0, b"12345678")).unwrap();
         let answer = (Header::new(kind::PING, flag::ACK, 0), b"12345678".to_vec());
         assert_eq!(sent(&mut client), [answer]);
@@ -287,6 +288,18 @@ fn a_reply_is_told_part_by_part() {
     request(&mut client, 10);
     let events = received(&mut client, &headers(3, flag::END_STREAM, OK)).unwrap();
     assert_eq!(events, [(0, "head 200".into()), (0, "End".into())]);
+}
+
+#[test]
+fn a_long_reply_may_have_any_number_of_empty_frames_in_between() {
+    let mut client = greeted();
+    let slot = request(&mut client, 0);
+    received(&mut client, &headers(1, 0, OK)).unwrap();
+    for _ in 0..30_000 {
+        let bytes = [frame(kind::DATA, 0, 1, b""), frame(kind::DATA, 0, 1, b"x")].concat();
+        received(&mut client, &bytes).unwrap();
+        client.release(slot, 1);
+    }
 }
 
 #[test]
@@ -455,6 +468,32 @@ fn the_window_of_one_stream_is_not_that_of_the_connection() {
 }
 
 #[test]
+fn padding_that_gives_room_back_has_taken_it_before() {
+    for (stream_window, connection_window) in [(65_535, 1 << 20), (1 << 20, 65_535)] {
+        let config = Config {
+            stream_window,
+            connection_window,
+        };
+        let mut client = Client::new(config);
+        received(&mut client, &frame(kind::SETTINGS, 0, 0, &[])).unwrap();
+        request(&mut client, 0);
+        received(&mut client, &headers(1, 0, OK)).unwrap();
+        let padded = frame(
+            kind::DATA,
+            flag::PADDED,
+            1,
+            &[&[255, b'x'][..], &[0; 255]].concat(),
+        );
+        received(&mut client, &padded.repeat(1000)).unwrap();
+        // A thousand bytes of content are held, and at most half of the window is not announced again.
+        let content = frame(kind::DATA, 0, 1, &[0; 10_000]);
+        received(&mut client, &content.repeat(3)).unwrap();
+        let error = received(&mut client, &content.repeat(4)).unwrap_err();
+        assert_eq!(error.reason, Reason::FLOW_CONTROL_ERROR);
+    }
+}
+
+#[test]
 fn padding_and_what_comes_for_a_cancelled_request_give_room_back() {
     let mut client = greeted();
     let slot = request(&mut client, 0);
@@ -547,6 +586,8 @@ fn goaway_leaves_the_later_requests_and_those_that_wait() {
     let mut client = greeted();
     received(&mut client, &setting(3, 3)).unwrap();
     let slots: Vec<_> = (0..4).map(|_| request(&mut client, 1)).collect();
+    let given_up = request(&mut client, 1);
+    client.close(given_up);
     sent(&mut client);
     let events = received(&mut client, &goaway(0x7FFF_FFFF, 0)).unwrap();
     assert_eq!(events, [(3, "Left(NO_ERROR)".into())]);

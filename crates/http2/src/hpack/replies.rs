@@ -214,7 +214,8 @@ mod tests {
 
     #[test]
     fn malformed_blocks_are_errors_by_name() {
-        let cases: [(&[u8], Reason); 8] = [
+        let cases: [(&[u8], Reason); 9] = [
+            (&[0x88, 0x20, 0x88], Reason::COMPRESSION_ERROR),
             (&[0x80], Reason::COMPRESSION_ERROR),
             (&[0x80 + 62], Reason::COMPRESSION_ERROR),
             (&[0x40, 0x03, b'a'], Reason::COMPRESSION_ERROR),
