@@ -232,9 +232,9 @@ pub fn serve_grpc(stream: TcpStream, last: usize) -> usize {
                 while let Some(Ok(data)) = body.data().await {
                     message.extend_from_slice(&data);
                 }
-                let mut reply = respond
-                    .send_response(http::Response::new(()), false)
-                    .unwrap();
+                let head = http::Response::builder().header("content-type", "application/grpc");
+                let head = head.body(()).unwrap();
+                let mut reply = respond.send_response(head, false).unwrap();
                 reply.send_data(message.into(), false).unwrap();
                 let trailers = [(
                     http::HeaderName::from_static("grpc-status"),

@@ -303,6 +303,19 @@ fn a_long_reply_may_have_any_number_of_empty_frames_in_between() {
 }
 
 #[test]
+fn any_number_of_replies_may_have_interim_ones() {
+    let mut client = greeted();
+    for id in (1..24_000).step_by(2) {
+        let slot = request(&mut client, 0);
+        let interim = headers(id, 0, &[0x08, 3, b'1', b'0', b'3']);
+        let bytes = [interim, headers(id, flag::END_STREAM, OK)].concat();
+        received(&mut client, &bytes).unwrap();
+        client.close(slot);
+        sent(&mut client);
+    }
+}
+
+#[test]
 fn a_malformed_reply_ends_its_request_alone() {
     for (bytes, detail) in [
         (headers(1, 0, b"\x00\x01a\x01b"), "no status"),
