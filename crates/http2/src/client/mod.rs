@@ -1,6 +1,7 @@
 //! The client's end of a connection.
 
 mod bodies;
+mod control;
 mod receiving;
 mod requests;
 mod streams;

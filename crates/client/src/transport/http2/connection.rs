@@ -1,18 +1,10 @@
-//! A connection on its socket: who drives it, and how its callers wait.
-//!
-//! A caller that has the connection to itself drives it: it writes its request, and reads until the reply is there.
-//! As soon as a second one calls, a task drives it for all of them. It reads, wakes the callers whose replies
-//! have come, and writes what these send next at once, after they have all had their turn. Some servers send a
-//! PING with every batch of replies (gRPC in Go does): its answer goes with the next requests too.
+//! A connection on its socket, with its calls.
 
 use std::{
     cell::RefCell,
-    future::poll_fn,
     io, mem,
     pin::Pin,
-    rc::{Rc, Weak},
     task::{Context, Poll, Waker},
-    time::Duration,
 };
 
 use netping_http2::{
@@ -21,11 +13,9 @@ use netping_http2::{
     head::Head,
 };
 use netping_measure::error_kind::ErrorKind;
-use netping_protocol::secure::Stream;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    task::{self, AbortHandle},
-    time,
+    task::AbortHandle,
 };
 
 use super::{
@@ -40,19 +30,9 @@ const KEPT: usize = 1 << 20;
 /// Room for what one read brings, in bytes.
 const READ: usize = 256 << 10;
 
-/// Time after which an idle connection is looked after: servers send PING to see who is still there.
-const IDLE: Duration = Duration::from_secs(2);
-
 thread_local! {
     /// What the connections of this thread read: each has used it up before the next one reads.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ]);
-}
-
-/// A caller's handle on a connection.
-pub(crate) struct Handle<S: Io = Stream> {
-    shared: Rc<RefCell<Shared<S>>>,
-    /// A request has been sent with it.
-    has_called: bool,
 }
 
 /// A byte stream.
@@ -61,8 +41,8 @@ pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + 'static {}
 impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Io for S {}
 
 /// A connection and its calls.
-struct Shared<S> {
-    client: Client,
+pub(super) struct Shared<S> {
+    pub(super) client: Client,
     stream: S,
     /// The beginning of a frame that has not been read to its end.
     rest: Vec<u8>,
@@ -71,24 +51,23 @@ struct Shared<S> {
     /// Calls that are not at their end.
     open: usize,
     /// Handles that have called.
-    callers: usize,
+    pub(super) callers: usize,
     /// A task drives the connection.
-    is_driven: bool,
+    pub(super) is_driven: bool,
     driver: Option<Waker>,
     /// The task that looks after the connection while nobody calls.
-    watch: Option<AbortHandle>,
+    pub(super) watch: Option<AbortHandle>,
     /// Callers have been woken since the driver last looked.
     has_woken: bool,
     /// A write has failed; what has come before is still read.
     broken: Option<io::Error>,
     /// The end of the connection.
-    ended: Option<Failure>,
+    pub(super) ended: Option<Failure>,
 }
 
-impl<S: Io> Handle<S> {
-    /// Opens HTTP/2 on a stream.
-    pub(crate) async fn open(stream: S, config: Config) -> Result<Self> {
-        let mut shared = Shared {
+impl<S: Io> Shared<S> {
+    pub(super) fn new(stream: S, config: Config) -> Self {
+        Self {
             client: Client::new(config),
             stream,
             rest: Vec::new(),
@@ -101,102 +80,10 @@ impl<S: Io> Handle<S> {
             has_woken: false,
             broken: None,
             ended: None,
-        };
-        let introduced = poll_fn(|cx| shared.poll_write(cx)).await;
-        introduced.map_err(|error| io_failure(&error))?;
-        let shared = Rc::new(RefCell::new(shared));
-        let watch = task::spawn_local(look_after(Rc::downgrade(&shared)));
-        shared.borrow_mut().watch = Some(watch.abort_handle());
-        Ok(Self {
-            shared,
-            has_called: false,
-        })
-    }
-
-    /// Returns another handle on the same connection.
-    pub(crate) fn share(&self) -> Self {
-        Self {
-            shared: Rc::clone(&self.shared),
-            has_called: false,
         }
     }
 
-    /// Returns true if the server has sent GOAWAY or closed the connection, or no stream is left.
-    pub(crate) fn is_spent(&mut self) -> bool {
-        let shared = &mut *self.shared.borrow_mut();
-        if !shared.is_driven {
-            // No task has to be woken: the next request looks for itself.
-            shared.read_all(&mut Context::from_waker(Waker::noop()));
-        }
-        match &shared.ended {
-            Some(failure) => matches!(failure.kind, ErrorKind::Eof | ErrorKind::Goaway),
-            None => shared.client.is_spent(),
-        }
-    }
-
-    /// Sends a request, and gives the reply to `reader`. A request that is dropped is cancelled.
-    ///
-    /// # Errors
-    /// Any [`Failure`], those of `reader` among them.
-    pub(crate) async fn call<R: Reader>(
-        &mut self,
-        head: &Head,
-        body: Body<'_>,
-        reader: &mut R,
-    ) -> Result<()> {
-        self.enter();
-        let slot = self.shared.borrow_mut().begin(head, body, R::STREAMS)?;
-        let calling = Calling {
-            shared: &self.shared,
-            slot,
-        };
-        poll_fn(|cx| calling.shared.borrow_mut().poll_call(slot, reader, cx)).await
-    }
-
-    /// Counts this handle among the callers, and starts the driver when there are several.
-    fn enter(&mut self) {
-        if mem::replace(&mut self.has_called, true) {
-            return;
-        }
-        let mut shared = self.shared.borrow_mut();
-        shared.callers += 1;
-        if shared.callers == 2 && !shared.is_driven {
-            shared.is_driven = true;
-            shared.end_watch();
-            let shared = Rc::downgrade(&self.shared);
-            task::spawn_local(poll_fn(move |cx| match shared.upgrade() {
-                Some(shared) => shared.borrow_mut().poll_drive(cx),
-                None => Poll::Ready(()),
-            }));
-        }
-    }
-}
-
-impl<S: Io> Drop for Handle<S> {
-    fn drop(&mut self) {
-        let is_last = Rc::strong_count(&self.shared) == 1;
-        let mut shared = self.shared.borrow_mut();
-        shared.callers -= usize::from(self.has_called);
-        if is_last {
-            shared.close();
-        }
-    }
-}
-
-/// A call, which is cancelled when it is dropped before its end.
-struct Calling<'a, S: Io> {
-    shared: &'a RefCell<Shared<S>>,
-    slot: Slot,
-}
-
-impl<S: Io> Drop for Calling<'_, S> {
-    fn drop(&mut self) {
-        self.shared.borrow_mut().leave(self.slot);
-    }
-}
-
-impl<S: Io> Shared<S> {
-    fn begin(&mut self, head: &Head, body: Body<'_>, streams: bool) -> Result<Slot> {
+    pub(super) fn begin(&mut self, head: &Head, body: Body<'_>, streams: bool) -> Result<Slot> {
         if let Some(failure) = &self.ended {
             return Err(failure.clone());
         }
@@ -220,7 +107,7 @@ impl<S: Io> Shared<S> {
         left(reason)
     }
 
-    fn poll_call(
+    pub(super) fn poll_call(
         &mut self,
         slot: Slot,
         reader: &mut impl Reader,
@@ -263,7 +150,7 @@ impl<S: Io> Shared<S> {
     }
 
     /// Ends a call, at its end or before.
-    fn leave(&mut self, slot: Slot) {
+    pub(super) fn leave(&mut self, slot: Slot) {
         let call = &mut self.calls[slot.index()];
         let body = mem::take(&mut call.body);
         *call = Call::default();
@@ -294,7 +181,7 @@ impl<S: Io> Shared<S> {
     }
 
     /// Drives the connection for its callers.
-    fn poll_drive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_drive(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.driver = None;
         while self.turn(cx) {
             if mem::take(&mut self.has_woken) || !self.client.output().is_empty() {
@@ -322,11 +209,11 @@ impl<S: Io> Shared<S> {
     }
 
     /// Reads what has come.
-    fn read_all(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn read_all(&mut self, cx: &mut Context<'_>) {
         while self.ended.is_none() && self.poll_read(cx).is_ready() {}
     }
 
-    fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.broken.is_some() || self.client.output().is_empty() {
             return Poll::Ready(Ok(()));
         }
@@ -426,7 +313,7 @@ impl<S: Io> Shared<S> {
     }
 
     /// Takes leave of the server, as far as that is possible at once.
-    fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         let mut cx = Context::from_waker(Waker::noop());
         if self.ended.is_none() {
             self.client.say_goodbye();
@@ -438,30 +325,14 @@ impl<S: Io> Shared<S> {
         self.end_watch();
     }
 
-    fn end_watch(&mut self) {
+    pub(super) fn end_watch(&mut self) {
         if let Some(watch) = self.watch.take() {
             watch.abort();
         }
     }
-}
 
-/// Answers the server on a connection whose only caller does not call.
-async fn look_after<S: Io>(shared: Weak<RefCell<Shared<S>>>) {
-    let poll = |cx: &mut Context<'_>| match shared.upgrade() {
-        Some(shared) => shared.borrow_mut().poll_idle(cx),
-        None => Poll::Ready(()),
-    };
-    loop {
-        time::sleep(IDLE).await;
-        if time::timeout(IDLE, poll_fn(poll)).await.is_ok() {
-            return;
-        }
-    }
-}
-
-impl<S: Io> Shared<S> {
     /// Drives the connection while nobody else does; ready when it is at its end or has a driver.
-    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+    pub(super) fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_driven {
             return Poll::Ready(());
         }

@@ -2,6 +2,7 @@
 
 mod call;
 mod connection;
+mod handle;
 mod reader;
 #[cfg(test)]
 mod tests;
@@ -19,7 +20,7 @@ use netping_http2::{
 use netping_measure::connect::ConnectPhase;
 use netping_protocol::secure::Stream;
 
-pub(crate) use self::{call::closed, connection::Handle, reader::Reader};
+pub(crate) use self::{call::closed, handle::Handle, reader::Reader};
 use super::{Milestones, Result, http_reply::HttpReply};
 use crate::plan::Destination;
 
