@@ -1,12 +1,13 @@
 //! The CPU time of CPUs and of every process, to tell who had it.
 
-use std::{collections::BTreeMap, fs, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use nix::{
     time::{ClockId, clock_getcpuclockid, clock_gettime},
     unistd::Pid,
 };
-use procfs::{process::Process, ticks_per_second};
+
+use crate::proc::{self, Stat};
 
 /// A process counts as a thread of the kernel by this flag (`PF_KTHREAD` in `include/linux/sched.h`).
 const KERNEL_THREAD: u32 = 0x0020_0000;
@@ -54,7 +55,7 @@ impl CpuReading {
     /// see by its CPU clock, which needs no file of it.
     pub fn read() -> Self {
         Self {
-            processes: pids()
+            processes: proc::pids()
                 .filter_map(|pid| Some((pid, time_of(pid)?)))
                 .collect(),
             pressure: pressure(),
@@ -64,7 +65,7 @@ impl CpuReading {
 
     /// Reads the times of the CPUs alone.
     pub fn read_cpus() -> Self {
-        let stats = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let stats = proc::read("/proc/stat").unwrap_or_default();
         Self {
             at: now(),
             cpus: stats.lines().filter_map(CpuTicks::parse).collect(),
@@ -142,16 +143,16 @@ impl CpuReading {
                 continue;
             }
             // One that has ended meanwhile has no name any more, and no place.
-            let Some(stat) = stat_of(pid).filter(|stat| stat.flags & KERNEL_THREAD == 0) else {
+            let stat = Stat::read(&proc::process(pid));
+            let Some(stat) = stat.filter(|stat| stat.flags & KERNEL_THREAD == 0) else {
                 continue;
             };
-            let last = stat.processor.and_then(|cpu| usize::try_from(cpu).ok());
-            if !is_everywhere && !last.is_some_and(|cpu| cpus.contains(&cpu)) {
+            if !is_everywhere && !stat.cpu.is_some_and(|cpu| cpus.contains(&cpu)) {
                 continue;
             }
             others.time += time;
             if others.busiest.as_ref().is_none_or(|(_, most)| time > *most) {
-                others.busiest = Some((stat.comm, time));
+                others.busiest = Some((stat.name, time));
             }
         }
         others
@@ -159,17 +160,10 @@ impl CpuReading {
 }
 
 impl CpuTicks {
-    /// Reads a line of `/proc/stat`, as `cpu5 user nice system idle iowait irq softirq steal guest guest_nice`
-    /// (proc_stat(5)); `None` of another, and of the sum of all CPUs.
+    /// Reads a line of `/proc/stat`; `None` of one that has no CPU, and of the sum of all CPUs.
     fn parse(line: &str) -> Option<(usize, Self)> {
-        let (name, times) = line.split_once(' ')?;
-        let number = name.strip_prefix("cpu")?.parse().ok()?;
-        let second = ticks_per_second();
-        let time = |ticks: u64| Duration::from_millis(ticks.saturating_mul(1000) / second);
-        let times = times
-            .split_whitespace()
-            .map(|ticks| ticks.parse().map(time));
-        let times = times.collect::<Result<Vec<Duration>, _>>().ok()?;
+        let (number, times) = proc::cpu_times(line)?;
+        let number = number.parse().ok()?;
         let at = |field: usize| times.get(field).copied().unwrap_or_default();
         Some((
             number,
@@ -193,7 +187,7 @@ fn now() -> Duration {
 /// Returns the pressure stall information of the CPUs (`Documentation/accounting/psi.rst` of Linux), since it was
 /// turned on.
 fn pressure() -> Option<Duration> {
-    parse_pressure(&fs::read_to_string("/proc/pressure/cpu").ok()?)
+    parse_pressure(&proc::read("/proc/pressure/cpu")?)
 }
 
 /// Reads the line `some avg10=0.00 avg60=0.00 avg300=0.00 total=0`, in microseconds. Before Linux 5.13 it is the only one.
@@ -207,20 +201,10 @@ fn parse_pressure(text: &str) -> Option<Duration> {
     Some(Duration::from_micros(total.parse().ok()?))
 }
 
-/// Returns the numbers of all processes that can be seen.
-fn pids() -> impl Iterator<Item = u32> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-}
-
 /// Returns the CPU time that all threads of a process have used (`clock_getcpuclockid(3)`).
 fn time_of(pid: u32) -> Option<Duration> {
     let clock = clock_getcpuclockid(Pid::from_raw(pid.cast_signed())).ok()?;
     Some(clock_gettime(clock).ok()?.into())
-}
-
-fn stat_of(pid: u32) -> Option<procfs::process::Stat> {
-    Process::new(pid.cast_signed()).ok()?.stat().ok()
 }
 
 #[cfg(test)]
@@ -284,7 +268,7 @@ mod tests {
                     cpu11 1 0 0 9 0 0 0 0 0 0\n\
                     intr 5\nctxt 9\n";
         let cpus: Vec<_> = stat.lines().filter_map(CpuTicks::parse).collect();
-        let ticks = |count: u64| Duration::from_millis(count * 1000 / ticks_per_second());
+        let ticks = |count: u64| Duration::from_millis(count * 1000 / proc::ticks_per_second());
         assert_eq!(
             cpus.iter().map(|(cpu, _)| *cpu).collect::<Vec<_>>(),
             [5, 11]

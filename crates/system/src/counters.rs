@@ -1,11 +1,9 @@
 //! Counters of the whole machine that explain slow requests: CPU time withheld, packets sent again
 //! or dropped.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
-use procfs::{CurrentSI, KernelStats};
-
-use crate::cgroup;
+use crate::{cgroup, proc};
 
 /// Counters of the machine, of this process's cgroup and of its network namespace, since they
 /// began; each `None` where the kernel does not show it.
@@ -30,18 +28,31 @@ pub struct HostCounters {
 impl HostCounters {
     /// Reads the counters.
     pub fn read() -> Self {
-        let snmp = procfs::net::snmp().ok();
-        let stats = KernelStats::current().ok();
+        let text = |file| proc::read(file).unwrap_or_default();
         Self {
-            cores: stats.as_ref().map(|stats| stats.cpu_time.len() as u64),
-            steal: stats
-                .as_ref()
-                .and_then(|stats| stats.total.steal_duration()),
-            softirq: stats.and_then(|stats| stats.total.softirq_duration()),
             throttled: throttled(),
-            tcp_retransmits: snmp.as_ref().map(|snmp| snmp.tcp_retrans_segs),
-            listen_drops: netstat("ListenDrops"),
-            udp_drops: snmp.map(|snmp| snmp.udp_rcvbuf_errors),
+            ..Self::parse(
+                &text("/proc/stat"),
+                &text("/proc/net/snmp"),
+                &text("/proc/net/netstat"),
+            )
+        }
+    }
+
+    fn parse(stat: &str, snmp: &str, netstat: &str) -> Self {
+        // The first line is the sum of the CPUs that follow.
+        let lines = stat.lines().take_while(|line| line.starts_with("cpu"));
+        let cpus: Option<Vec<_>> = lines.map(proc::cpu_times).collect();
+        let cpus = cpus.unwrap_or_default();
+        let sum = cpus.first().map(|(_, times)| times);
+        Self {
+            cores: sum.map(|_| cpus.len() as u64 - 1),
+            softirq: sum.and_then(|times| times.get(6).copied()),
+            steal: sum.and_then(|times| times.get(7).copied()),
+            throttled: None,
+            tcp_retransmits: counter(snmp, "Tcp:", "RetransSegs"),
+            listen_drops: counter(netstat, "TcpExt:", "ListenDrops"),
+            udp_drops: counter(snmp, "Udp:", "RcvbufErrors"),
         }
     }
 }
@@ -57,11 +68,10 @@ fn throttled() -> Option<Duration> {
     microseconds.or_else(|| value("throttled_time ").map(Duration::from_nanos))
 }
 
-/// Returns a counter of the section `TcpExt` of `/proc/net/netstat`, whose lines come in pairs of
-/// names and values.
-fn netstat(name: &str) -> Option<u64> {
-    let text = fs::read_to_string("/proc/net/netstat").ok()?;
-    let mut lines = text.lines().filter(|line| line.starts_with("TcpExt:"));
+/// Returns a counter of a section of `/proc/net/snmp` or `/proc/net/netstat`, whose lines come in pairs of names
+/// and values.
+fn counter(text: &str, section: &str, name: &str) -> Option<u64> {
+    let mut lines = text.lines().filter(|line| line.starts_with(section));
     let (names, values) = (lines.next()?, lines.next()?);
     let mut pairs = names
         .split_ascii_whitespace()
@@ -79,6 +89,51 @@ mod tests {
         assert!(counters.steal.is_some() && counters.softirq > Some(Duration::ZERO));
         assert!(counters.tcp_retransmits.is_some() && counters.udp_drops.is_some());
         assert!(counters.listen_drops.is_some());
-        assert_eq!(netstat("NoSuchCounter"), None);
+        let cores = std::fs::read_to_string("/proc/cpuinfo").unwrap();
+        let cores = cores.lines().filter(|line| line.starts_with("processor"));
+        assert_eq!(counters.cores, Some(cores.count() as u64));
+    }
+
+    #[test]
+    fn a_counter_has_the_place_of_its_name() {
+        let snmp = "Tcp: RtoAlgorithm MaxConn OutSegs RetransSegs\nTcp: 1 -1 260609661 4711\n\
+                    Udp: InDatagrams RcvbufErrors SndbufErrors\nUdp: 5 6 7\n\
+                    UdpLite: InDatagrams RcvbufErrors\nUdpLite: 8 9\n";
+        let netstat = "MPTcpExt: ListenDrops\nMPTcpExt: 1\n\
+                       TcpExt: ListenOverflows ListenDrops\nTcpExt: 2 3\n";
+        let expected = HostCounters {
+            tcp_retransmits: Some(4711),
+            listen_drops: Some(3),
+            udp_drops: Some(6),
+            ..HostCounters::default()
+        };
+        assert_eq!(HostCounters::parse("", snmp, netstat), expected);
+        assert_eq!(counter(snmp, "Tcp:", "MaxConn"), None);
+        assert_eq!(counter(snmp, "Tcp:", "RcvbufErrors"), None);
+        for end in 0..snmp.find(" 4711").unwrap() {
+            assert_eq!(counter(&snmp[..end], "Tcp:", "RetransSegs"), None, "{end}");
+        }
+    }
+
+    #[test]
+    fn the_times_of_the_machine_are_those_of_the_sum() {
+        let read = |stat| {
+            let read = HostCounters::parse(stat, "", "");
+            (read.cores, read.softirq, read.steal)
+        };
+        let ticks = |count: u64| {
+            Some(Duration::from_millis(
+                count * 1000 / proc::ticks_per_second(),
+            ))
+        };
+        let stat = "cpu  10 0 10 80 4 1 300 700 0 0\ncpu0 5 0 5 40 2 1 150 350 0 0\n\
+                    cpu3 5 0 5 40 2 0 150 350 0 0\nintr 5 6\ncpu9 1 2\n";
+        assert_eq!(read(stat), (Some(2), ticks(300), ticks(700)));
+        // Linux before 2.6.11 knows no steal.
+        let old = "cpu  10 0 10 80 4 1 300\ncpu0 10 0 10 80 4 1 300\n";
+        assert_eq!(read(old), (Some(1), ticks(300), None));
+        for wrong in ["", "intr 5\n", "cpu  10 0\ncpu0 x\n"] {
+            assert_eq!(read(wrong), (None, None, None), "{wrong}");
+        }
     }
 }

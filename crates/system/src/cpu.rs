@@ -1,6 +1,6 @@
 //! CPU time, to the nanosecond: `getrusage` may round it to ticks.
 
-use std::{fs, time::Duration};
+use std::{path::Path, time::Duration};
 
 use nix::{
     sys::{
@@ -9,10 +9,8 @@ use nix::{
     },
     time::{ClockId, clock_gettime},
 };
-use procfs::{
-    ProcResult,
-    process::{Process, Task},
-};
+
+use crate::proc;
 
 /// The most threads of a process whose waiting is read.
 pub const MOST_THREADS: usize = 1024;
@@ -38,29 +36,25 @@ pub fn process_system_time() -> Duration {
 }
 
 /// Returns the time that the calling thread was ready to run but another one ran on its CPU
-/// (`/proc/thread-self/schedstat`, `Documentation/scheduler/sched-stats.rst` of Linux); 0 where the
-/// kernel does not count it.
+/// (`Documentation/scheduler/sched-stats.rst` of Linux); 0 where the kernel does not count it.
 pub fn thread_run_delay() -> Duration {
-    let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let delay = text.split_ascii_whitespace().nth(1).map(str::parse);
-    Duration::from_nanos(delay.and_then(Result::ok).unwrap_or_default())
+    run_delay_of(Path::new("/proc/thread-self")).unwrap_or_default()
 }
 
 /// Returns the time that the threads of a process were ready to run but others ran on their CPUs, summed
 /// over the threads that live; `None` with more than [`MOST_THREADS`], whose reading would disturb what
 /// is measured, and where the kernel does not show it.
 pub fn run_delay(pid: u32) -> Option<Duration> {
-    let tasks: Vec<_> = Process::new(pid.cast_signed())
-        .ok()?
-        .tasks()
-        .ok()?
-        .collect();
-    if tasks.len() > MOST_THREADS {
+    let threads = proc::threads(pid).ok()?;
+    if threads.len() > MOST_THREADS {
         return None;
     }
-    let delay = |task: ProcResult<Task>| Some(task.ok()?.schedstat().ok()?.run_delay);
-    let delays: Vec<u64> = tasks.into_iter().filter_map(delay).collect();
-    (!delays.is_empty()).then(|| Duration::from_nanos(delays.iter().sum()))
+    let delays = threads.iter().filter_map(|thread| run_delay_of(thread));
+    delays.reduce(|sum, delay| sum + delay)
+}
+
+fn run_delay_of(thread: &Path) -> Option<Duration> {
+    proc::run_and_delay(thread).map(|[_, delay]| delay)
 }
 
 fn read(clock: ClockId) -> Duration {

@@ -14,5 +14,6 @@ pub mod limits;
 pub mod listener;
 pub mod memory;
 pub mod priority;
+mod proc;
 pub mod process;
 pub mod signals;

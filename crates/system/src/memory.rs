@@ -1,19 +1,25 @@
 //! The memory of this process, and what it may use.
 
-use procfs::{Current, Meminfo, process::Process};
-
-use crate::cgroup;
+use crate::{cgroup, proc};
 
 /// Returns the most memory that this process has held (its largest resident set), in bytes.
 pub fn peak() -> Option<u64> {
-    let kibibytes = Process::myself().ok()?.status().ok()?.vmhwm?;
-    Some(kibibytes * 1024)
+    peak_of(&proc::read(proc::own().join("status"))?)
+}
+
+fn peak_of(status: &str) -> Option<u64> {
+    proc::bytes(proc::value(status, "VmHWM")?)
 }
 
 /// Returns the memory of the machine, or what this process's cgroup may use of it, in bytes.
 pub fn available() -> Option<u64> {
-    let machine = Meminfo::current().ok()?.mem_total;
+    let memory = proc::read("/proc/meminfo")?;
     let limit = cgroup::read("memory", &["memory.max", "memory.limit_in_bytes"]);
+    available_of(&memory, limit.as_deref())
+}
+
+fn available_of(memory: &str, limit: Option<&str>) -> Option<u64> {
+    let machine = proc::bytes(proc::value(memory, "MemTotal")?)?;
     // Version 2 writes "max" where there is no limit, and version 1 a very large number.
     let limit = limit.and_then(|text| text.trim().parse().ok());
     Some(machine.min(limit.unwrap_or(u64::MAX)))
@@ -30,5 +36,18 @@ mod tests {
         let (peak, available) = (peak().unwrap(), available().unwrap());
         assert!(0 < held && held < available, "{held} {available}");
         assert!(0 < peak && peak < available, "{peak} {available}");
+        let status = "VmPeak:\t    3060 kB\nVmHWM:\t    1692 kB\nVmRSS:\t    1600 kB\n";
+        assert_eq!(peak_of(status), Some(1692 * 1024));
+    }
+
+    #[test]
+    fn a_limit_below_the_memory_of_the_machine_counts() {
+        let memory = "MemTotal:       24684084 kB\nMemFree:         2072064 kB\n";
+        let machine = Some(24_684_084 * 1024);
+        assert_eq!(available_of(memory, None), machine);
+        assert_eq!(available_of(memory, Some("max\n")), machine);
+        assert_eq!(available_of(memory, Some("9223372036854771712\n")), machine);
+        assert_eq!(available_of(memory, Some("1000000\n")), Some(1_000_000));
+        assert_eq!(available_of("MemFree: 1 kB\n", Some("5")), None);
     }
 }

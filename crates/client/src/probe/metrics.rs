@@ -1,13 +1,10 @@
 //! A server's counters, read over HTTP from its metrics or from the system.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, io, time::Duration};
 
 use netping_measure::cost::{Balance, HostEvents, RequestCounts, ServerDemand, SideUse};
 use netping_protocol::{scheme::port, target::Target};
-use netping_system::{
-    host,
-    process::{ProcError, Usage},
-};
+use netping_system::{host, process::Usage};
 use ureq::Timeout;
 
 use super::{
@@ -354,7 +351,7 @@ impl Family {
         if !self.seen.insert(pid) {
             return Ok(());
         }
-        let failed = |error: ProcError| {
+        let failed = |error: io::Error| {
             format!(
                 "cannot read the counters of process {pid}: {error}; is it running here, and yours?"
             )
