@@ -10,10 +10,13 @@ use std::{
 };
 
 use common::{Server, netping};
-use nix::pty::{Winsize, openpty};
+use nix::{
+    pty::{Winsize, openpty},
+    sys::termios::tcgetattr,
+};
 
 /// Runs netping in a terminal so many characters wide; returns its exit code and all that it wrote.
-/// `answer` gets what there is so far, and returns keys to press.
+/// `answer` gets what there is so far, and returns keys to press. At the end the terminal has its settings again.
 fn in_terminal(
     columns: u16,
     folder: &Path,
@@ -27,6 +30,7 @@ fn in_terminal(
         ws_ypixel: 0,
     };
     let terminal = openpty(Some(&size), None).unwrap();
+    let settings = tcgetattr(&terminal.slave).unwrap();
     let other = || Stdio::from(terminal.slave.try_clone().unwrap());
     let mut child = netping()
         .args(args)
@@ -47,6 +51,7 @@ fn in_terminal(
             master.write_all(keys.as_bytes()).unwrap();
         }
     }
+    assert_eq!(tcgetattr(&master).unwrap(), settings, "{text}");
     (child.wait().unwrap().code(), text)
 }
 
@@ -75,26 +80,37 @@ fn no_line_is_wider_than_the_terminal() {
     }
 }
 
-#[test]
-fn the_full_screen_ends_a_step_at_a_key_and_leaves() {
+/// Runs a step on the full screen, and presses a key once it measures.
+fn on_the_full_screen(key: &'static str) -> (Option<i32>, String) {
     let server = Server::start("tokio", &[]);
     let folder = tempfile::tempdir().unwrap();
-    let args = [
-        "throughput",
-        &server.url,
-        "-d",
-        "60s",
-        "--warmup",
-        "0s",
-        "--live",
-    ];
+    let load = ["throughput", &server.url, "-d", "60s", "--warmup", "0s"];
+    let args = [&load[..], &["--live"]].concat();
     let mut is_pressed = false;
     let (code, text) = in_terminal(100, folder.path(), &args, |text| {
         let is_due = text.contains("measuring") && !std::mem::replace(&mut is_pressed, true);
-        is_due.then_some("n")
+        is_due.then_some(key)
     });
-    assert_eq!(code, Some(0), "{text}");
-    let (_, after) = text.split_once("\x1b[?1049h").expect("the second screen");
-    let (_, results) = after.split_once("\x1b[?1049l").expect("the first again");
+    let (_, after) = text
+        .split_once("\x1b[?1049h\x1b[?25l")
+        .expect("the second screen");
+    let (_, results) = after
+        .split_once("\x1b[?25h\x1b[?1049l")
+        .expect("the first again, with a cursor");
+    (code, results.to_owned())
+}
+
+#[test]
+fn the_full_screen_ends_a_step_at_a_key_and_leaves() {
+    let (code, results) = on_the_full_screen("n");
+    assert_eq!(code, Some(0), "{results}");
     assert!(results.contains("req/s"), "{results}");
+}
+
+#[test]
+fn the_full_screen_ends_the_command_at_a_key_and_leaves() {
+    for key in ["q", "\x03"] {
+        let (code, results) = on_the_full_screen(key);
+        assert_eq!(code, Some(130), "{results}");
+    }
 }

@@ -3,6 +3,7 @@
 //! A thread of the view's own draws the step on standard error, and reads who has the CPUs, only where a
 //! CPU has nothing else to do.
 
+mod canvas;
 mod cpu;
 mod plot;
 mod screen;
@@ -21,7 +22,7 @@ use netping_system::priority::run_when_idle;
 
 use self::{
     cpu::{CpuMeter, Sides},
-    screen::{KeyPress, Screen, pressed},
+    screen::{KeyPress, Screen},
 };
 use crate::run::running::RunningStep;
 
@@ -155,7 +156,7 @@ fn watch(mut screen: Screen, sides: Sides, steps: &Receiver<RunningStep>, keys: 
             screen.draw(step, cpu.latest());
         }
         let measures = newest.as_ref().is_some_and(|step| step.measures);
-        match pressed() {
+        match screen.pressed() {
             Some(KeyPress::EndStep) if measures => keys.ends_step.set(),
             Some(KeyPress::Quit) => keys.interrupt.set(),
             _ => {}

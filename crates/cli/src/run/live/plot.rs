@@ -1,13 +1,6 @@
 //! Lines over the seconds of a window: each with its name at its end, between axes with units.
 
-use ratatui::{
-    Frame,
-    layout::{Constraint, Layout, Rect},
-    style::{Color, Style},
-    symbols::Marker,
-    text::Line as Text,
-    widgets::canvas::{Canvas, Line as Stroke, Points},
-};
+use super::canvas::{Canvas, PLAIN, Style};
 
 /// Times that are further apart than this factor are drawn on a logarithmic axis.
 const FAR_APART: f64 = 5.0;
@@ -16,7 +9,7 @@ const FAR_APART: f64 = 5.0;
 const LINES_PER_TICK: usize = 2;
 
 /// The narrowest and the lowest area for lines.
-const LEAST: [u16; 2] = [10, 3];
+const LEAST: [usize; 2] = [10, 3];
 
 /// The distances between ticks of the time axis, in seconds.
 const SECONDS: [u64; 7] = [1, 2, 5, 10, 20, 30, 60];
@@ -26,15 +19,15 @@ const SECONDS: [u64; 7] = [1, 2, 5, 10, 20, 30, 60];
 pub(super) struct NamedLine {
     /// Its name, which stands at its end.
     pub(super) name: &'static str,
-    pub(super) colour: Color,
+    pub(super) style: Style,
     /// Seconds with their values, ascending. A line has a gap where a second is missing.
     pub(super) points: Vec<(u64, f64)>,
 }
 
 /// Lines over a time axis.
 #[derive(Debug)]
-pub(super) struct Plot<'a> {
-    pub(super) title: Text<'a>,
+pub(super) struct Plot {
+    pub(super) title: Vec<(Style, String)>,
     pub(super) lines: Vec<NamedLine>,
     /// The first and the last second of the axis.
     pub(super) seconds: [u64; 2],
@@ -44,122 +37,122 @@ pub(super) struct Plot<'a> {
     pub(super) label: fn(f64) -> String,
 }
 
+/// Where the lines are: below the title, and between the axes.
+struct Pane {
+    left: usize,
+    columns: usize,
+    rows: usize,
+    seconds: [u64; 2],
+    scale: Scale,
+}
+
 /// Draws the lines, or the title alone where there is no room for them or nothing to draw.
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, mut plot: Plot<'_>) {
-    for line in &mut plot.lines {
-        line.points.retain(|(second, value)| {
-            (plot.seconds[0]..=plot.seconds[1]).contains(second) && value.is_finite()
-        });
+pub(super) fn draw(width: usize, height: usize, mut plot: Plot) -> Canvas {
+    let mut canvas = Canvas::new(width, height);
+    let mut column = 0;
+    for (style, text) in &plot.title {
+        column = canvas.write(0, column, style, text);
     }
-    let [title, rest] = Layout::vertical([Constraint::Length(1), Constraint::Min(0)]).areas(area);
-    frame.render_widget(&plot.title, title);
-    let rows = rest.height.saturating_sub(1);
+    let [first, last] = plot.seconds;
+    for line in &mut plot.lines {
+        let points = &mut line.points;
+        points.retain(|(second, value)| (first..=last).contains(second) && value.is_finite());
+    }
+    let rows = height.saturating_sub(2);
     let values = plot.lines.iter().flat_map(|line| &line.points);
     let values = values.map(|(_, value)| *value);
-    let Some(scale) = Scale::of(values, plot.may_be_logarithmic, rows.into()) else {
-        return;
+    let Some(scale) = Scale::of(values, plot.may_be_logarithmic, rows) else {
+        return canvas;
     };
-    let labels: Vec<(u16, String)> = scale
-        .ticks
-        .iter()
-        .map(|tick| (scale.row(*tick, rows), (plot.label)(*tick)))
-        .collect();
-    let widest = labels.iter().map(|(_, label)| label.chars().count()).max();
+    let labels: Vec<_> = scale.ticks.iter().copied().map(plot.label).collect();
+    let widest = labels.iter().map(|label| label.chars().count()).max();
+    let left = widest.unwrap_or(0) + 1;
     let names = plot.lines.iter().map(|line| line.name.len() + 1).max();
-    let left = widest.unwrap_or(0) as u16 + 1;
-    let right = names.unwrap_or(0) as u16;
-    let columns = rest.width.saturating_sub(left + right);
+    let columns = width.saturating_sub(left + names.unwrap_or(0));
     if columns < LEAST[0] || rows < LEAST[1] {
-        return;
+        return canvas;
     }
-    let inner = Rect {
-        x: rest.x + left,
-        width: columns,
-        height: rows,
-        ..rest
+    let pane = Pane {
+        left,
+        columns,
+        rows,
+        seconds: plot.seconds,
+        scale,
     };
-    draw_vertical_axis(frame, inner, left, &labels);
-    draw_time_axis(frame, rest, inner, plot.seconds);
-    draw_lines(frame, inner, &plot, &scale);
-    draw_names(frame, inner, &plot.lines, &scale);
+    pane.draw_axes(&mut canvas, width, &labels);
+    pane.draw_lines(&mut canvas, &plot.lines);
+    pane.draw_names(&mut canvas, &plot.lines);
+    canvas
 }
 
-fn draw_vertical_axis(frame: &mut Frame<'_>, inner: Rect, left: u16, labels: &[(u16, String)]) {
-    let buffer = frame.buffer_mut();
-    for row in 0..inner.height {
-        buffer.set_string(inner.x - 1, inner.y + row, "│", Style::new());
+impl Pane {
+    /// Draws the vertical axis, and the seconds below the lines: as many as have room, with a second that is a round
+    /// number each.
+    fn draw_axes(&self, canvas: &mut Canvas, width: usize, labels: &[String]) {
+        for row in 1..=self.rows {
+            canvas.write(row, self.left - 1, PLAIN, "│");
+        }
+        for (tick, label) in self.scale.ticks.iter().zip(labels) {
+            let label = format!("{label:>width$}┤", width = self.left - 1);
+            canvas.write(self.row(*tick), 0, PLAIN, &label);
+        }
+        let [first, last] = self.seconds;
+        let longest = format!("{last} s").len() as u64 + 2;
+        let length = (last - first).max(1);
+        let fits = |step: &u64| step * self.columns as u64 / length >= longest;
+        let step = SECONDS.into_iter().find(fits).unwrap_or(length);
+        for second in (first.next_multiple_of(step)..=last).step_by(step as usize) {
+            let label = format!("{second} s");
+            let column = (second - first) as usize * (self.columns - 1) / length as usize;
+            let column = (self.left + column).saturating_sub(label.len() / 2);
+            let column = column.min(width.saturating_sub(label.len()));
+            canvas.write(self.rows + 1, column, PLAIN, &label);
+        }
     }
-    for (row, label) in labels {
-        let (y, width) = (inner.y + row, label.chars().count() as u16);
-        buffer.set_string(inner.x - left + (left - 1 - width), y, label, Style::new());
-        buffer.set_string(inner.x - 1, y, "┤", Style::new());
-    }
-}
 
-/// Draws the seconds below the lines: as many as have room, with a second that is a round number
-/// each.
-fn draw_time_axis(frame: &mut Frame<'_>, rest: Rect, inner: Rect, seconds: [u64; 2]) {
-    let [first, last] = seconds;
-    let longest = format!("{last} s").len() as u64 + 2;
-    let length = (last - first).max(1);
-    let room = u64::from(inner.width);
-    let fits = |step: &u64| step * room / length >= longest;
-    let step = SECONDS.into_iter().find(fits).unwrap_or(length);
-    let buffer = frame.buffer_mut();
-    for second in (first.next_multiple_of(step)..=last).step_by(step as usize) {
-        let label = format!("{second} s");
-        let width = label.len() as u16;
-        let column = ((second - first) * (room - 1) / length) as u16;
-        let x = (inner.x + column).saturating_sub(width / 2);
-        let x = x.clamp(rest.x, rest.right().saturating_sub(width).max(rest.x));
-        buffer.set_string(x, inner.bottom(), &label, Style::new());
-    }
-}
-
-fn draw_lines(frame: &mut Frame<'_>, inner: Rect, plot: &Plot<'_>, scale: &Scale) {
-    let [first, last] = plot.seconds;
-    let canvas = Canvas::default()
-        .marker(Marker::Braille)
-        .x_bounds([first as f64, last.max(first + 1) as f64])
-        .y_bounds(scale.ends.map(|end| scale.place(end)))
-        .paint(|context| {
-            for line in &plot.lines {
-                let at = |(second, value): (u64, f64)| (second as f64, scale.place(value));
-                let points: Vec<_> = line.points.iter().copied().map(at).collect();
-                context.draw(&Points::new(&points, line.colour));
-                for pair in line
-                    .points
-                    .windows(2)
-                    .filter(|pair| pair[0].0 + 1 == pair[1].0)
-                {
-                    let ((x1, y1), (x2, y2)) = (at(pair[0]), at(pair[1]));
-                    context.draw(&Stroke::new(x1, y1, x2, y2, line.colour));
-                }
+    fn draw_lines(&self, canvas: &mut Canvas, lines: &[NamedLine]) {
+        for line in lines {
+            for (at, point) in line.points.iter().enumerate() {
+                let before = line.points[at.saturating_sub(1)];
+                let follows = before.0 + 1 == point.0;
+                let start = if follows { before } else { *point };
+                canvas.draw(line.style, self.dot(start), self.dot(*point));
             }
-        });
-    frame.render_widget(canvas, inner);
-}
+        }
+    }
 
-/// Writes the name of each line beside its last value; where two would share a row, the lower one gives way.
-fn draw_names(frame: &mut Frame<'_>, inner: Rect, lines: &[NamedLine], scale: &Scale) {
-    let end = |line: &NamedLine| {
-        let (_, value) = line.points.last()?;
-        Some((scale.row(*value, inner.height), line.name, line.colour))
-    };
-    let mut ends: Vec<_> = lines.iter().filter_map(end).collect();
-    ends.sort_by_key(|(row, ..)| *row);
-    let mut free = 0;
-    let count = ends.len() as u16;
-    for ((row, name, colour), at) in ends.into_iter().zip(1..) {
-        // Those that follow need a row each.
-        let row = row
-            .max(free)
-            .min(inner.height.saturating_sub(count + 1 - at));
-        free = row + 1;
-        let style = Style::new().fg(colour);
-        frame
-            .buffer_mut()
-            .set_string(inner.right() + 1, inner.y + row, name, style);
+    /// Writes the name of each line beside its last value; where two would share a row, the lower one gives way.
+    fn draw_names(&self, canvas: &mut Canvas, lines: &[NamedLine]) {
+        let end = |line: &NamedLine| {
+            let (_, value) = line.points.last()?;
+            Some((self.row(*value), line.name, line.style))
+        };
+        let mut ends: Vec<_> = lines.iter().filter_map(end).collect();
+        ends.sort_by_key(|(row, ..)| *row);
+        let (mut free, count) = (1, ends.len());
+        for ((row, name, style), at) in ends.into_iter().zip(1..) {
+            // Those that follow need a row each.
+            let row = row.max(free).min((self.rows + at).saturating_sub(count));
+            free = row + 1;
+            canvas.write(row, self.left + self.columns + 1, style, name);
+        }
+    }
+
+    /// Returns the dot of a point, of which a character has two by four.
+    fn dot(&self, (second, value): (u64, f64)) -> [usize; 2] {
+        let [first, last] = self.seconds;
+        let right = (second - first) as f64 / (last - first).max(1) as f64;
+        let down = self.scale.share_above(value);
+        let column = right * (2 * self.columns - 1) as f64;
+        let row = down * (4 * self.rows - 1) as f64;
+        [
+            2 * self.left + column.round() as usize,
+            4 + row.round() as usize,
+        ]
+    }
+
+    fn row(&self, value: f64) -> usize {
+        self.dot((self.seconds[0], value))[1] / 4
     }
 }
 
@@ -213,20 +206,15 @@ impl Scale {
         let all: Vec<f64> = powers
             .flat_map(|power| [1.0, 2.0, 5.0].map(|factor| factor * 10_f64.powi(power)))
             .collect();
-        let begin = all
-            .iter()
-            .rposition(|tick| *tick <= low * 1.001)
-            .unwrap_or(0);
+        let begin = all.iter().rposition(|tick| *tick <= low * 1.001);
         let end = all.iter().position(|tick| *tick >= high * 0.999);
-        let end = end.unwrap_or(all.len() - 1);
+        let (begin, end) = (begin.unwrap_or(0), end.unwrap_or(all.len() - 1));
         let ends = [all[begin], all[end]];
         // Of three ticks in a decade, of one, or of one in several decades.
-        let thinned = |every: usize| {
-            let own = all.iter().enumerate().take(end + 1).skip(begin);
-            let own = own.filter(move |(at, _)| at % every == 0);
-            own.map(|(_, tick)| *tick).collect::<Vec<f64>>()
-        };
-        let mut ways = [1, 3, 6, 9].map(thinned).into_iter();
+        let mut ways = [1, 3, 6, 9].into_iter().map(|every| {
+            let own = (begin..=end).filter(|at| at % every == 0);
+            own.map(|at| all[at]).collect::<Vec<f64>>()
+        });
         let few = ways.find(|ticks| ticks.len() <= most + 1);
         let ticks = few.filter(|ticks| ticks.len() > 1).unwrap_or(ends.to_vec());
         Self {
@@ -236,55 +224,39 @@ impl Scale {
         }
     }
 
-    /// Returns the height of a value on the axis.
-    fn place(&self, value: f64) -> f64 {
+    /// Returns the share of the axis that is above a value.
+    fn share_above(&self, value: f64) -> f64 {
+        let mut values = [self.ends[0], self.ends[1], value];
         if self.is_logarithmic {
-            value.log10()
-        } else {
-            value
+            values = values.map(f64::log10);
         }
-    }
-
-    /// Returns the row of a value, from the top, of so many rows.
-    fn row(&self, value: f64, rows: u16) -> u16 {
-        let [low, high] = self.ends.map(|end| self.place(end));
-        let share = ((high - self.place(value)) / (high - low)).clamp(0.0, 1.0);
-        // As the canvas rounds, which has four dots in a row.
-        let dots = f64::from(4 * rows).max(1.0) - 1.0;
-        (share * dots).round() as u16 / 4
+        let [low, high, value] = values;
+        ((high - value) / (high - low)).clamp(0.0, 1.0)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use ratatui::{Terminal, backend::TestBackend};
-
     use super::*;
 
     fn line(name: &'static str, points: &[(u64, f64)]) -> NamedLine {
         NamedLine {
             name,
-            colour: Color::Reset,
+            style: PLAIN,
             points: points.to_vec(),
         }
     }
 
-    fn drawn(lines: Vec<NamedLine>, seconds: [u64; 2], height: u16) -> Vec<String> {
-        let mut terminal = Terminal::new(TestBackend::new(40, height)).unwrap();
+    fn drawn(lines: Vec<NamedLine>, seconds: [u64; 2], height: usize) -> Vec<String> {
         let plot = Plot {
-            title: "times".into(),
+            title: vec![(PLAIN, "times".to_owned())],
             lines,
             seconds,
             may_be_logarithmic: true,
             label: |value| format!("{value} us"),
         };
-        terminal
-            .draw(|frame| draw(frame, frame.area(), plot))
-            .unwrap();
-        let text = terminal.backend().to_string();
-        text.lines()
-            .map(|line| line.trim_matches('"').trim_end().to_owned())
-            .collect()
+        let rows = draw(40, height, plot).rows(false).into_iter();
+        rows.map(|row| row.trim_end().to_owned()).collect()
     }
 
     #[test]
@@ -329,6 +301,10 @@ mod tests {
         let low = Scale::of([30.0, 160.0].into_iter(), true, 3).unwrap();
         assert_eq!(low.ticks, [20.0, 200.0]);
         assert_eq!(Scale::of([].into_iter(), true, 12), None);
+        assert!(!scale(0.0, 900.0).is_logarithmic);
+        assert_eq!(scale(0.0, 0.0).ticks.last(), Some(&1.0));
+        let never = Scale::of([30.0, 900.0].into_iter(), false, 12).unwrap();
+        assert!(!never.is_logarithmic);
     }
 
     #[test]
@@ -341,10 +317,12 @@ mod tests {
 
     #[test]
     fn names_of_equal_values_do_not_cover_each_other() {
-        let same = |name| line(name, &[(3, 5.0)]);
-        for height in 5..9 {
-            let text = drawn(vec![same("p50"), same("p99")], [0, 20], height).join("\n");
-            assert!(text.contains("p50") && text.contains("p99"), "{text}");
+        // At the top of the axis, and at its bottom.
+        for (value, height) in (5..9).flat_map(|height| [(5.0, height), (0.0, height)]) {
+            let same = |name| line(name, &[(3, value)]);
+            let rows = drawn(vec![same("p50"), same("p99")], [0, 20], height);
+            let named = |name| rows[1..height - 1].iter().any(|row| row.ends_with(name));
+            assert!(named("p50") && named("p99"), "{rows:?}");
         }
     }
 

@@ -3,31 +3,24 @@
 use netping_measure::counts::Counts;
 use netping_report::{bars::bars, table::is_unicode};
 use netping_results::{format::thousands, time_unit::time};
-use ratatui::{
-    Frame,
-    buffer::Buffer,
-    layout::{Constraint, Layout, Rect},
-    style::{Color, Style, Stylize},
-    text::{Line, Span},
-    widgets::{LineGauge, Paragraph, Wrap},
-};
+use textwrap::fill;
 
-use super::plot::{self, NamedLine, Plot};
+use super::{
+    canvas::{BOLD, CYAN, Canvas, DIM, PLAIN, YELLOW},
+    plot::{self, NamedLine, Plot},
+};
 use crate::run::running::{KEPT, RunningStep, whole_seconds};
 
 /// Charts stand beside each other from this width on, and one above the other from this height on.
-const WIDE: u16 = 80;
-const HIGH: u16 = 16;
+const WIDE: usize = 80;
+const HIGH: usize = 16;
 
 /// The lines of the histogram, with its headings, and those that charts keep beside it.
-const BARS: u16 = 13;
-const CHARTS: u16 = 10;
+const BARS: usize = 13;
+const CHARTS: usize = 10;
 
 /// The least height, in lines, at which the balance of the CPUs is shown.
-const BALANCES: u16 = 18;
-
-/// The characters of a line that may stay empty, as the next word does not fit.
-const WORD: u16 = 10;
+const BALANCES: usize = 18;
 
 /// The shortest time axis, in seconds.
 const SHORTEST: u64 = 10;
@@ -35,37 +28,27 @@ const SHORTEST: u64 = 10;
 /// Replies in a second from which on it has a 99th percentile.
 const FEWEST: u64 = 100;
 
-/// Draws a step; `balances` says who had the CPUs.
-pub(super) fn draw(frame: &mut Frame<'_>, step: &RunningStep, balances: &[String]) {
-    let area = frame.area();
+/// Draws a step; `balances` says who had the CPUs. Where there is no room for all, the charts are left out first, then
+/// the numbers, the progress and the keys.
+pub(super) fn draw(width: usize, height: usize, step: &RunningStep, balances: &[String]) -> Canvas {
     let mut facts = vec![counts(step)];
-    if area.height >= BALANCES {
+    if height >= BALANCES {
         facts.extend_from_slice(balances);
     }
-    let room: u16 = facts.iter().map(|fact| lines(fact, area.width)).sum();
-    let mut left = area.height;
-    let mut take = |wanted: u16| {
-        let taken = wanted.min(left);
-        left -= taken;
-        taken
-    };
-    // Where there is no room for all, what comes first here is kept.
-    let [title, keys, progress, numbers] = [1, 1, 1, room].map(&mut take);
-    let rows = [title, progress, left, numbers, keys].map(Constraint::Length);
-    let [title, progress, pictures, numbers, keys] = Layout::vertical(rows).areas(area);
-    frame.render_widget(Line::from(step.what.as_str()).bold(), title);
-    self::progress(frame, progress, step);
-    self::pictures(frame, pictures, step);
-    let facts = Paragraph::new(facts.join("\n")).wrap(Wrap { trim: true });
-    frame.render_widget(facts, numbers);
-    frame.render_widget(Line::from(self::keys(step, area.width)).dim(), keys);
-    if !is_unicode() {
-        spell(frame.buffer_mut());
-    }
+    let facts = fill(&facts.join("\n"), width.max(1));
+    let lines = facts.lines().count();
+    let facts = Canvas::text(width, lines, PLAIN, &facts);
+    let keys = Canvas::text(width, 1, DIM, keys(step, width));
+    Canvas::text(width, 1, BOLD, &step.what)
+        .above(1, progress(width, step))
+        .above(2, pictures(width, height.saturating_sub(lines + 3), step))
+        .above(height, facts)
+        .above(height.saturating_sub(1).max(1), keys)
+        .above(height, Canvas::new(width, 0))
 }
 
 /// Returns what the keys do now.
-fn keys(step: &RunningStep, width: u16) -> &'static str {
+fn keys(step: &RunningStep, width: usize) -> &'static str {
     match (step.measures, width >= WIDE) {
         (true, true) => "n: end this step, and keep what it measured   q: end the command",
         (true, false) => "n: end this step   q: end the command",
@@ -73,86 +56,67 @@ fn keys(step: &RunningStep, width: u16) -> &'static str {
     }
 }
 
-/// Returns the lines that a text takes when it is broken at words.
-fn lines(text: &str, width: u16) -> u16 {
-    let (length, width) = (text.chars().count() as u16, width.max(1));
-    if length <= width {
-        return 1;
-    }
-    // A word that does not fit leaves the end of a line empty.
-    length.div_ceil(width.saturating_sub(WORD).max(1))
-}
-
 /// Draws the charts, as far as there is room for them: the times come first.
-fn pictures(frame: &mut Frame<'_>, area: Rect, step: &RunningStep) {
-    let mut charts = area;
-    if area.height >= CHARTS + BARS {
-        let rows = [Constraint::Min(0), Constraint::Length(BARS)];
-        let [above, below] = Layout::vertical(rows).areas(area);
-        charts = above;
-        let drawn = bars(&step.times, is_unicode(), below.width.into());
-        let histogram = format!("response times so far\n{drawn}");
-        frame.render_widget(Paragraph::new(histogram), below);
-    }
-    let each = [Constraint::Percentage(50); 2];
-    if charts.width >= WIDE {
-        let [left, right] = Layout::horizontal(each).spacing(2).areas(charts);
-        plot::draw(frame, left, times(step));
-        plot::draw(frame, right, rate(step));
-    } else if charts.height >= HIGH {
-        let [above, below] = Layout::vertical(each).areas(charts);
-        plot::draw(frame, above, times(step));
-        plot::draw(frame, below, rate(step));
+fn pictures(width: usize, height: usize, step: &RunningStep) -> Canvas {
+    let below = if height >= CHARTS + BARS { BARS } else { 0 };
+    let drawn = bars(&step.times, is_unicode(), width);
+    let histogram = format!("response times so far\n{drawn}");
+    let histogram = Canvas::text(width, below, PLAIN, &histogram);
+    let (rows, half) = (height - below, width / 2);
+    let charts = if width >= WIDE {
+        plot::draw(half - 1, rows, times(step))
+            .beside(Canvas::new(2, rows))
+            .beside(plot::draw(width - half - 1, rows, rate(step)))
+    } else if rows >= HIGH {
+        let above = plot::draw(width, rows / 2, times(step));
+        above.above(rows, plot::draw(width, rows - rows / 2, rate(step)))
     } else {
-        plot::draw(frame, charts, times(step));
-    }
+        plot::draw(width, rows, times(step))
+    };
+    charts.above(rows, histogram)
 }
 
-fn progress(frame: &mut Frame<'_>, area: Rect, step: &RunningStep) {
+/// Draws the phase in words, and a bar whose filled share is over.
+fn progress(width: usize, step: &RunningStep) -> Canvas {
     let (phase, elapsed) = (step.phase, step.elapsed.as_secs_f64());
     let left = step.left.map(|left| format!(", {}", whole_seconds(left)));
-    let label = format!("{phase} {elapsed:.0} s{}", left.unwrap_or_default());
+    let label = format!("{phase} {elapsed:.0} s{} ", left.unwrap_or_default());
     let planned = step
         .planned
         .map_or(f64::INFINITY, |planned| planned.as_secs_f64());
-    let share = elapsed / planned.max(1e-9);
-    let gauge = LineGauge::default()
-        .label(label)
-        .filled_symbol("━")
-        .unfilled_symbol("─")
-        .filled_style(Style::new().fg(Color::Cyan))
-        .ratio(share.clamp(0.0, 1.0));
-    frame.render_widget(gauge, area);
+    let share = (elapsed / planned.max(1e-9)).clamp(0.0, 1.0);
+    let mut canvas = Canvas::new(width, 1);
+    let start = canvas.write(0, 0, PLAIN, &label);
+    let filled = ((width - start) as f64 * share) as usize;
+    let end = canvas.write(0, start, CYAN, &"━".repeat(filled));
+    canvas.write(0, end, PLAIN, &"─".repeat(width - end));
+    canvas
 }
 
 /// Returns p50 and p99 of each second.
-fn times(step: &RunningStep) -> Plot<'static> {
-    let line = |name, colour, q: f64, fewest: u64| {
+fn times(step: &RunningStep) -> Plot {
+    let line = |name, style, q: f64, fewest: u64| {
         let seconds = over(step).filter(|(_, replies)| replies.len() >= fewest);
         let points = seconds.filter_map(|(at, replies)| Some((at, replies.quantile(q)? as f64)));
         NamedLine {
             name,
-            colour,
+            style,
             points: points.collect(),
         }
     };
-    let lines = vec![
-        line("p50", Color::Cyan, 0.5, 1),
-        line("p99", Color::Yellow, 0.99, FEWEST),
-    ];
-    let mut title = vec![Span::raw("response: ")];
+    let lines = vec![line("p50", CYAN, 0.5, 1), line("p99", YELLOW, 0.99, FEWEST)];
+    let mut title = vec![(PLAIN, "response: ".to_owned())];
     for (at, line) in lines.iter().enumerate() {
         let latest = line
             .points
             .last()
-            .map(|&(_, nanoseconds)| time(nanoseconds));
+            .map(|(_, nanoseconds)| time(*nanoseconds));
         let latest = latest.unwrap_or_else(|| "-".to_owned());
-        let text = format!("{} {latest}", line.name);
-        title.extend((at > 0).then(|| Span::raw(", ")));
-        title.push(Span::styled(text, line.colour));
+        title.extend((at > 0).then(|| (PLAIN, ", ".to_owned())));
+        title.push((line.style, format!("{} {latest}", line.name)));
     }
     Plot {
-        title: Line::from(title),
+        title,
         lines,
         seconds: seconds(step),
         may_be_logarithmic: true,
@@ -161,7 +125,7 @@ fn times(step: &RunningStep) -> Plot<'static> {
 }
 
 /// Returns the replies of each second. One without a reply, between others, had none.
-fn rate(step: &RunningStep) -> Plot<'static> {
+fn rate(step: &RunningStep) -> Plot {
     let count = |at: u64| step.seconds.get(&at).map_or(0, |replies| replies.len());
     let known = over(step).map(|(at, _)| at);
     let ends = known.clone().min().zip(known.max());
@@ -169,10 +133,13 @@ fn rate(step: &RunningStep) -> Plot<'static> {
         (first..=last).map(|at| (at, count(at) as f64)).collect()
     });
     Plot {
-        title: Line::from(format!("replies per second: {}", thousands(step.rate))),
+        title: vec![(
+            PLAIN,
+            format!("replies per second: {}", thousands(step.rate)),
+        )],
         lines: vec![NamedLine {
             name: "",
-            colour: Color::Cyan,
+            style: CYAN,
             points,
         }],
         seconds: seconds(step),
@@ -211,22 +178,6 @@ fn counts(step: &RunningStep) -> String {
     }
 }
 
-/// Spells what is drawn in ASCII, for a terminal that has nothing else.
-fn spell(buffer: &mut Buffer) {
-    for cell in &mut buffer.content {
-        let drawn = cell.symbol().chars().next().unwrap_or(' ');
-        let spelt = match drawn {
-            '\u{0}'..='\u{7f}' => continue,
-            '─' | '━' => "-",
-            '│' | '┤' => "|",
-            '\u{2800}' => " ",
-            '\u{2801}'..='\u{28ff}' => "*",
-            _ => "?",
-        };
-        cell.set_symbol(spelt);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -235,28 +186,24 @@ mod tests {
     use netping_measure::{
         error_kind::ErrorKind, histogram::record, recorder::Interval, times::Time,
     };
-    use ratatui::{Terminal, backend::TestBackend, buffer::Cell};
 
     use super::*;
 
     /// The sizes of the terminals: usual, small, large, and too small for anything.
-    const SIZES: [(u16, u16); 6] = [(80, 24), (40, 12), (200, 50), (20, 5), (3, 2), (1, 1)];
+    const SIZES: [(usize, usize); 6] = [(80, 24), (40, 12), (200, 50), (20, 5), (3, 2), (1, 1)];
 
-    fn terminal((width, height): (u16, u16)) -> Terminal<TestBackend> {
-        Terminal::new(TestBackend::new(width, height)).unwrap()
-    }
-
-    fn picture(terminal: &mut Terminal<TestBackend>, step: &RunningStep) -> String {
+    fn picture(step: &RunningStep, (width, height): (usize, usize)) -> Canvas {
         let balances = [
             "CPUs 0-1: client 37.5%, idle 62.5%".to_owned(),
             "CPUs 2-3: other programs 35.0% (rustc), idle 65.0%".to_owned(),
         ];
-        terminal.draw(|frame| draw(frame, step, &balances)).unwrap();
-        terminal.backend().to_string()
+        draw(width, height, step, &balances)
     }
 
-    fn drawn(step: &RunningStep, size: (u16, u16)) -> String {
-        picture(&mut terminal(size), step)
+    fn drawn(step: &RunningStep, size: (usize, usize)) -> String {
+        let rows = picture(step, size).rows(false).into_iter();
+        let rows: Vec<_> = rows.map(|row| row.trim_end().to_owned()).collect();
+        rows.join("\n")
     }
 
     /// Returns a step that has measured so many seconds of a window, with 200 replies in each.
@@ -317,19 +264,26 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}\n{text}");
         }
-        let ends = text
-            .lines()
-            .map(|line| line.trim_end_matches('"').trim_end());
         for name in [" p50", " p99"] {
-            assert!(ends.clone().any(|line| line.ends_with(name)), "{text}");
+            assert!(text.lines().any(|line| line.ends_with(name)), "{text}");
         }
         assert!(!text.contains("replies per second"), "{text}");
+        let narrow = drawn(&measuring(90, None), (16, 24));
+        assert!(!narrow.contains('┤'), "{narrow}");
+    }
+
+    #[test]
+    fn a_high_terminal_has_charts_of_equal_height() {
+        let text = drawn(&measuring(90, None), (60, 24));
+        let row = |title| text.lines().position(|line| line.starts_with(title));
+        assert_eq!(row("response: "), Some(2), "{text}");
+        assert_eq!(row("replies per second: "), Some(11), "{text}");
     }
 
     #[test]
     fn a_short_window_is_on_the_axis_as_a_whole_from_the_beginning() {
         let text = drawn(&measuring(2, Some(Duration::from_secs(20))), (80, 24));
-        assert!(text.contains("0 s ") && text.contains("20 s"), "{text}");
+        assert!(text.contains(" 0 s ") && text.contains(" 20 s"), "{text}");
         let text = drawn(&measuring(200, None), (80, 24));
         assert!(text.contains("140 s") && !text.contains("130 s"), "{text}");
     }
@@ -379,30 +333,55 @@ mod tests {
             broken,
         ];
         for step in &steps {
-            let mut resized = terminal(SIZES[0]);
             for size in SIZES {
-                let fresh = drawn(step, size);
-                resized.backend_mut().resize(size.0, size.1);
-                assert_eq!(picture(&mut resized, step), fresh, "{size:?}");
+                let rows = picture(step, size).rows(false);
+                let widths = rows.iter().map(|row| row.chars().count());
+                assert_eq!(widths.collect::<Vec<_>>(), vec![size.0; size.1]);
             }
         }
     }
 
     #[test]
-    fn a_terminal_without_unicode_gets_none() {
-        let mut terminal = terminal((80, 24));
+    fn what_has_no_room_is_dropped_the_charts_first() {
         let step = measuring(90, None);
-        let frame = terminal.draw(|frame| {
-            draw(frame, &step, &[]);
-            spell(frame.buffer_mut());
-        });
-        let text: String = frame
-            .unwrap()
-            .buffer
-            .content
-            .iter()
-            .map(Cell::symbol)
-            .collect();
+        let shown = |height| {
+            let text = drawn(&step, (80, height));
+            let words = text.lines().filter_map(|line| line.split(' ').next());
+            words.map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert!(shown(0).is_empty());
+        assert_eq!(shown(1), ["tcp://h:1"]);
+        assert_eq!(shown(2), ["tcp://h:1", "n:"]);
+        assert_eq!(shown(3), ["tcp://h:1", "measuring", "n:"]);
+        assert_eq!(shown(4), ["tcp://h:1", "measuring", "18,000", "n:"]);
+    }
+
+    #[test]
+    fn the_bar_is_filled_by_the_share_that_is_over() {
+        let bar = |window: Option<u64>| {
+            let mut step = measuring(4, window.map(Duration::from_secs));
+            step.tick(Duration::from_secs(5), 1.0);
+            drawn(&step, (44, 3)).lines().nth(1).unwrap().to_owned()
+        };
+        for (window, filled) in [(Some(19), 5), (Some(5), 20), (Some(1), 20), (None, 0)] {
+            let [filled, left] = ["━".repeat(filled), "─".repeat(20 - filled)];
+            let expected = format!("measuring 5 s, 30s left {filled}{left}");
+            assert_eq!(bar(window), expected);
+        }
+    }
+
+    #[test]
+    fn a_long_text_is_broken_at_words() {
+        let text = drawn(&measuring(90, None), (30, 20));
+        let broken = "18,000 replies, 180 failed:\n180 timeout\n";
+        assert!(text.contains(broken), "{text}");
+    }
+
+    #[test]
+    fn a_terminal_without_unicode_gets_none() {
+        let mut canvas = picture(&measuring(90, None), (80, 24));
+        canvas.spell();
+        let text = canvas.rows(false).concat();
         assert!(
             text.is_ascii() && text.contains('*') && !text.contains('?'),
             "{text}"
