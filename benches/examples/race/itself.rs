@@ -1,5 +1,5 @@
-//! Other programs that this one runs as: netping-proxy, a server of nothing but std, and a pair of
-//! nothing but quinn.
+//! Other programs that this one runs as: netping-proxy, a server of nothing but std, and others of nothing but
+//! tokio, tonic or quinn.
 
 use std::{
     env, fs,
@@ -10,7 +10,9 @@ use std::{
     thread,
 };
 
-use crate::bare_quic;
+use netping_benches::processes::SERVER;
+
+use crate::{bare, bare_quic, peers::Peer};
 
 /// The name under which it is netping-proxy.
 pub const PROXY: &str = "proxy";
@@ -21,6 +23,21 @@ pub const BARE: &str = "bare";
 /// The names under which it is the server and the client of bulk over QUIC, on nothing but quinn.
 pub const QUIC_SERVER: &str = "quic-server";
 pub const QUIC_CLIENT: &str = "quic-client";
+
+/// The name under which it sends lines over TCP, on nothing but tokio.
+pub const TCP_CLIENT: &str = "tcp-client";
+
+/// The names under which it is a server of HTTP/1.1 on nothing but tokio, and one of gRPC on nothing but tonic.
+pub const HTTP_SERVER: &str = "http-server";
+pub const TONIC_SERVER: &str = "tonic-server";
+
+/// Starts one of its servers.
+pub fn peer(name: &str) -> Option<Peer> {
+    let name = name.to_owned();
+    Peer::start(SERVER, &program()?, |address, _| {
+        vec![name, address.to_owned()]
+    })
+}
 
 /// Returns the path of this program.
 pub fn program() -> Option<String> {
@@ -39,6 +56,20 @@ pub fn run(args: &[String]) -> Option<ExitCode> {
         }
         [name, address] if name == BARE => {
             echo(address);
+            Some(ExitCode::SUCCESS)
+        }
+        [name, address, connections, requests] if name == TCP_CLIENT => {
+            let number = |text: &String| text.parse::<u64>().expect("a number");
+            let sent = bare::send_lines(address, number(connections) as usize, number(requests));
+            println!("{sent}");
+            Some(ExitCode::SUCCESS)
+        }
+        [name, address] if name == HTTP_SERVER || name == TONIC_SERVER => {
+            let address = address.parse().expect("an address");
+            match &name[..] {
+                HTTP_SERVER => bare::serve_http(address),
+                _ => bare::serve_tonic(address),
+            }
             Some(ExitCode::SUCCESS)
         }
         [name, address] if name == QUIC_SERVER || name == QUIC_CLIENT => {

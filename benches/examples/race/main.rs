@@ -7,12 +7,12 @@
 //!
 //! Programs that no package has are looked for in `--peers FOLDER`:
 //!
-//! - `tcp-client ADDRESS CALLERS SECONDS` sends lines to a netping server, and prints replies per
-//!   second;
 //! - `grpc-server ADDRESS` serves netping's `echopb.Echo` at the address.
 
+mod bare;
 mod bare_quic;
 mod contest;
+mod cost;
 mod itself;
 mod peers;
 mod rows;

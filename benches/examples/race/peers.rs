@@ -164,42 +164,46 @@ pub fn iperf3_rate(core: usize, server: &Peer, seconds: f64) -> f64 {
 }
 
 /// Returns h2load's rate against a gRPC server, in requests per second.
-pub fn h2load(core: usize, address: &str, [connections, streams]: [usize; 2], seconds: f64) -> f64 {
-    // The string "ping" as field 1 of a message, behind the prefix of gRPC.
-    let mut body = NamedTempFile::new().expect("a file");
-    body.write_all(b"\0\0\0\0\x06\x0a\x04ping").expect("a file");
-    let url = format!("http://{address}/echopb.Echo/Echo");
-    let [connections, streams] = [connections, streams].map(|number| number.to_string());
-    let file = body.path().to_string_lossy();
+pub fn h2load(core: usize, address: &str, shape: [usize; 2], seconds: f64) -> f64 {
+    let url = format!("http://{address}");
     let seconds = format!("{}ms", seconds * 1e3);
-    let text = run(
+    let text = run_h2load(
         core,
-        "h2load",
-        &[
-            "-c",
-            &connections,
-            "-m",
-            &streams,
-            "-t",
-            "1",
-            "-D",
-            &seconds,
-            "--warm-up-time",
-            "200ms",
-            "-d",
-            &file,
-            "-H",
-            "content-type: application/grpc",
-            "-H",
-            "te: trailers",
-            &url,
-        ],
+        &url,
+        shape,
+        &["-D", &seconds, "--warm-up-time", "200ms"],
     );
     let rate = text.split("finished in ").nth(1).unwrap_or_default();
     number_after(rate, "s, ")
 }
 
-/// Returns wrk's rate, in requests per second.
+/// Has h2load call a gRPC server so often; returns the number of calls that succeeded.
+pub fn h2load_calls(core: usize, url: &str, shape: [usize; 2], calls: u64) -> f64 {
+    let text = run_h2load(core, url, shape, &["-n", &calls.to_string()]);
+    let counts = text.split("requests: ").nth(1).unwrap_or_default();
+    number_after(counts, "done, ")
+}
+
+/// Runs h2load with calls of `Echo`, on so many connections with so many streams each; returns its output.
+fn run_h2load(core: usize, url: &str, shape: [usize; 2], extent: &[&str]) -> String {
+    // The string "ping" as field 1 of a message, behind the prefix of gRPC.
+    let mut body = NamedTempFile::new().expect("a file");
+    body.write_all(b"\0\0\0\0\x06\x0a\x04ping").expect("a file");
+    let url = format!("{url}/echopb.Echo/Echo");
+    let [connections, streams] = shape.map(|number| number.to_string());
+    let file = body.path().to_string_lossy();
+    let load = ["-c", &connections, "-m", &streams, "-t", "1", "-d", &file];
+    let call = [
+        "-H",
+        "content-type: application/grpc",
+        "-H",
+        "te: trailers",
+        &url,
+    ];
+    run(core, "h2load", &[&load[..], extent, &call].concat())
+}
+
+/// Has wrk send requests for so long; returns the number of its replies.
 pub fn wrk(core: usize, address: &str, connections: usize, seconds: f64) -> f64 {
     let (connections, seconds) = (connections.to_string(), format!("{}s", seconds.ceil()));
     let url = format!("http://{address}/");
@@ -208,5 +212,6 @@ pub fn wrk(core: usize, address: &str, connections: usize, seconds: f64) -> f64 
         "wrk",
         &["-c", &connections, "-t", "1", "-d", &seconds, &url],
     );
-    number_after(&text, "Requests/sec:")
+    let line = text.lines().find(|line| line.contains(" requests in "));
+    number_after(line.unwrap_or_default(), "")
 }

@@ -5,7 +5,7 @@
     reason = "some rows need no peer, and are set up as the others are"
 )]
 
-use std::{fs, rc::Rc, time::Duration};
+use std::{rc::Rc, time::Duration};
 
 use netping_benches::processes::{CLIENT, Client, SERVER, Said, Server, netping, wait};
 use netping_system::process::Usage;
@@ -15,8 +15,8 @@ use tempfile::TempDir;
 use crate::{
     Race,
     contest::{Contest, Side},
-    itself,
-    peers::{self, Peer, h2load, is_installed, nginx, wrk},
+    cost, itself,
+    peers::{self, Peer, h2load, is_installed, nginx},
 };
 
 /// One row.
@@ -36,16 +36,11 @@ const fn row(name: &'static str, what: &'static str, set_up: fn(&Race) -> Option
     Row { name, what, set_up }
 }
 
-pub const ROWS: [Row; 23] = [
+pub const ROWS: [Row; 29] = [
     row(
         "tcp-client",
-        "TCP client, 128 callers, and a Go client on the same server",
-        tcp_client,
-    ),
-    row(
-        "tcp-client-cpu",
-        "user CPU of that client for each request",
-        tcp_client_cpu,
+        "CPU of the TCP client for each request, and of a bare loop on tokio: 128 connections",
+        cost::tcp_client,
     ),
     row(
         "grpc-server-16x16",
@@ -64,23 +59,58 @@ pub const ROWS: [Row; 23] = [
     ),
     row(
         "grpc-client-16x16",
-        "gRPC client and h2load on netping's server",
-        |race| grpc_client(race, SHAPES[0]),
+        "CPU of the gRPC client for each request, and of h2load, on netping's server",
+        |race| cost::grpc_client(race, SHAPES[0], false),
     ),
     row(
         "grpc-client-1x64",
         "the same, 1 connection of 64 streams",
-        |race| grpc_client(race, SHAPES[1]),
+        |race| cost::grpc_client(race, SHAPES[1], false),
     ),
     row(
         "grpc-client-128x1",
         "the same, 128 connections of 1 stream",
-        |race| grpc_client(race, SHAPES[2]),
+        |race| cost::grpc_client(race, SHAPES[2], false),
     ),
     row(
-        "http-client",
-        "HTTP/1.1 client and wrk on nginx: 100 bytes, 64 connections",
-        http_client,
+        "grpc-client-tls",
+        "the same over TLS, 16 connections of 16 streams",
+        |race| cost::grpc_client(race, SHAPES[0], true),
+    ),
+    row(
+        "grpc-methods",
+        "CPU of the gRPC client for each call of a method with JSON data, and for each echo",
+        cost::grpc_methods,
+    ),
+    row(
+        "grpc-cores-16x16",
+        "CPU of netping's gRPC server over that of its client: the server cores that one client core saturates",
+        |race| cost::grpc_cores(race, SHAPES[0]),
+    ),
+    row(
+        "grpc-cores-1x64",
+        "the same, 1 connection of 64 streams",
+        |race| cost::grpc_cores(race, SHAPES[1]),
+    ),
+    row(
+        "grpc-cores-128x1",
+        "the same, 128 connections of 1 stream",
+        |race| cost::grpc_cores(race, SHAPES[2]),
+    ),
+    row(
+        "grpc-server-tonic",
+        "CPU of the gRPC server for each request, and of a tonic server with one service and nothing else",
+        cost::grpc_server,
+    ),
+    row(
+        "http-client-nginx",
+        "CPU of the HTTP/1.1 client for each request, and of wrk, on nginx: 100 bytes, 64 connections",
+        |race| cost::http_client(race, nginx(SERVER, 100)?),
+    ),
+    row(
+        "http-client-bare",
+        "the same on a server that does nothing else than write",
+        |race| cost::http_client(race, itself::peer(itself::HTTP_SERVER)?),
     ),
     row("bulk-grpc", "bulk gRPC and iperf3 -R", |race| {
         bulk(race, "grpc")
@@ -169,7 +199,7 @@ fn throughput(race: &Race, url: &str, flags: &[&str]) -> Said {
     netping(&[&["throughput", url], flags, &timed[..]].concat())
 }
 
-fn number(value: &Value) -> f64 {
+pub fn number(value: &Value) -> f64 {
     value.as_f64().unwrap_or(f64::NAN)
 }
 
@@ -180,7 +210,7 @@ fn rate(race: &Race, url: String, flags: &'static [&'static str]) -> Side {
 }
 
 /// Starts a server of one worker.
-fn server(name: &str, flags: &[&str]) -> Rc<Server> {
+pub fn server(name: &str, flags: &[&str]) -> Rc<Server> {
     let own = match name {
         "threads" => &[][..],
         _ => &["--workers", "1"],
@@ -197,66 +227,6 @@ fn with<S: 'static>(server: &Rc<S>, mut side: Side) -> Side {
     })
 }
 
-fn tcp_client(race: &Race) -> Option<Contest> {
-    let program = peers::of_folder(race.peers.as_deref(), "tcp-client")?;
-    let server = server("tokio", &[]);
-    let (address, seconds) = (server.address().to_owned(), race.seconds.to_string());
-    let ours = rate(race, server.url.clone(), &["-c", "128"]);
-    let theirs = move || {
-        let said = peers::run(CLIENT, &program, &[&address, "128", &seconds]);
-        said.trim().parse().unwrap_or(f64::NAN)
-    };
-    Some(Contest::of(
-        with(&server, ours),
-        Box::new(theirs),
-        PER_SECOND,
-    ))
-}
-
-/// Returns the user CPU time of a process, in seconds: field 14 of its `stat`, proc(5).
-fn user_time(pid: u32) -> f64 {
-    let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let after_name = text.rsplit(')').next().unwrap_or_default();
-    let ticks = after_name.split_whitespace().nth(11);
-    let ticks = ticks.and_then(|ticks| ticks.parse::<f64>().ok());
-    ticks.unwrap_or(f64::NAN) / USER_HZ
-}
-
-/// The kernel's unit of processes' times, for each second: the same on all machines that netping
-/// runs on.
-const USER_HZ: f64 = 100.0;
-
-fn tcp_client_cpu(race: &Race) -> Option<Contest> {
-    let server = server("tokio", &[]);
-    let length = format!("{}ms", race.seconds * 1e3 + 1e3);
-    let seconds = race.seconds;
-    let side = move || {
-        let client = Client::start(&[
-            "throughput",
-            &server.url,
-            "-c",
-            "128",
-            "-d",
-            &length,
-            "--warmup",
-            "0s",
-            "--workers",
-            "1",
-            "--no-first-call",
-            "--server-metrics",
-            "off",
-        ]);
-        // Neither its start nor its end.
-        wait(Duration::from_millis(500));
-        let before = user_time(client.id());
-        wait(Duration::from_secs_f64(seconds));
-        let spent = user_time(client.id()) - before;
-        let said = client.finish();
-        spent / seconds / number(&said.step()["rate_per_s"]) * 1e6
-    };
-    Some(Contest::alone(Box::new(side), "us"))
-}
-
 fn grpc_server(race: &Race, shape: [usize; 2]) -> Option<Contest> {
     let program = peers::of_folder(race.peers.as_deref(), "grpc-server")?;
     if !is_installed("h2load") {
@@ -270,38 +240,6 @@ fn grpc_server(race: &Race, shape: [usize; 2]) -> Option<Contest> {
         Box::new(move || h2load(CLIENT, &theirs.address, shape, seconds)),
         PER_SECOND,
     ))
-}
-
-fn grpc_client(race: &Race, shape: [usize; 2]) -> Option<Contest> {
-    if !is_installed("h2load") {
-        return None;
-    }
-    let server = server("grpc", &[]);
-    let (race, seconds) = (race.clone(), race.seconds);
-    let ours = {
-        let server = Rc::clone(&server);
-        let [connections, streams] = shape;
-        let [callers, connections] = [connections * streams, connections].map(|n| n.to_string());
-        move || {
-            let flags = ["-c", &callers, "--connections", &connections];
-            number(&throughput(&race, &server.url, &flags).step()["rate_per_s"])
-        }
-    };
-    let theirs = move || h2load(CLIENT, server.address(), shape, seconds);
-    Some(Contest::of(Box::new(ours), Box::new(theirs), PER_SECOND))
-}
-
-fn http_client(race: &Race) -> Option<Contest> {
-    if !is_installed("nginx") || !is_installed("wrk") {
-        return None;
-    }
-    let server = Rc::new(nginx(SERVER, 100)?);
-    let url = format!("http://{}/", server.address);
-    let ours = rate(race, url, &["-c", "64"]);
-    let ours = with(&server, ours);
-    let seconds = race.seconds;
-    let theirs = move || wrk(CLIENT, &server.address, 64, seconds);
-    Some(Contest::of(ours, Box::new(theirs), PER_SECOND))
 }
 
 /// Returns the side that measures a server's bulk rate, in GiB/s.

@@ -1,0 +1,96 @@
+//! A client and servers of nothing but tokio, and a server of nothing but tonic: what their kind takes at least.
+
+use std::{cell::Cell, net::SocketAddr, rc::Rc};
+
+use netping_protocol::echopb::{
+    EchoRequest, EchoResponse,
+    echo_server::{Echo, EchoServer},
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    runtime::{Builder, Runtime},
+    task::{LocalSet, spawn_local},
+};
+use tonic::{Request, Response, Status, transport::Server};
+
+/// A line of four bytes, as netping's clients send it by default.
+const LINE: &[u8] = b"ping\n";
+
+/// A reply of 100 bytes, with headers as nginx sends them.
+const REPLY: &str = "HTTP/1.1 200 OK\r\nServer: bare\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Type: \
+                     application/octet-stream\r\nContent-Length: 100\r\nLast-Modified: Thu, 01 Jan 2026 00:00:00 \
+                     GMT\r\nConnection: keep-alive\r\nETag: \"65f2b0c0-64\"\r\nAccept-Ranges: bytes\r\n\r\n";
+
+fn runtime() -> Runtime {
+    let runtime = Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime")
+}
+
+/// Sends lines on so many connections, until so many have been answered; returns their number.
+pub fn send_lines(address: &str, connections: usize, requests: u64) -> u64 {
+    let left = Rc::new(Cell::new(requests));
+    let send = async {
+        let mut tasks = Vec::new();
+        for _ in 0..connections {
+            let stream = TcpStream::connect(address).await.expect("a connection");
+            stream.set_nodelay(true).expect("an option");
+            tasks.push(spawn_local(send_on(stream, Rc::clone(&left))));
+        }
+        for task in tasks {
+            task.await.expect("its end");
+        }
+    };
+    LocalSet::new().block_on(&runtime(), send);
+    requests
+}
+
+async fn send_on(mut stream: TcpStream, left: Rc<Cell<u64>>) {
+    let mut reply = [0; 512];
+    while left.get() > 0 {
+        left.set(left.get() - 1);
+        stream.write_all(LINE).await.expect("a request");
+        let read = stream.read(&mut reply).await.expect("a reply");
+        assert_eq!(&reply[..read], LINE);
+    }
+}
+
+/// Serves HTTP/1.1: the same reply to every read.
+pub fn serve_http(address: SocketAddr) {
+    let reply = format!("{REPLY}{}", "x".repeat(100));
+    let reply: Rc<[u8]> = reply.into_bytes().into();
+    let serve = async {
+        let listener = TcpListener::bind(address).await.expect("a free address");
+        loop {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let reply = Rc::clone(&reply);
+            spawn_local(async move {
+                let mut request = [0; 4096];
+                while stream.read(&mut request).await.is_ok_and(|read| read > 0) {
+                    if stream.write_all(&reply).await.is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+    };
+    LocalSet::new().block_on(&runtime(), serve);
+}
+
+struct Echoes;
+
+#[tonic::async_trait]
+impl Echo for Echoes {
+    async fn echo(&self, request: Request<EchoRequest>) -> Result<Response<EchoResponse>, Status> {
+        let output = request.into_inner().input;
+        Ok(Response::new(EchoResponse { output }))
+    }
+}
+
+/// Serves gRPC on a tonic server with one service and nothing else.
+pub fn serve_tonic(address: SocketAddr) {
+    let serve = Server::builder()
+        .add_service(EchoServer::new(Echoes))
+        .serve(address);
+    runtime().block_on(serve).expect("a server");
+}
