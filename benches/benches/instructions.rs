@@ -13,10 +13,16 @@ use bytes::BytesMut;
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use netping_benches::recording::Recording;
 use netping_client::engine::simulated;
+use netping_http2::{
+    Config,
+    client::{Body, Client, Event},
+    head::{Head, Target},
+};
 use netping_measure::sample::LoopKind;
 use netping_protocol::{
     codec::{Codec, Limits, Rest},
     frame::{MAGIC, Reply},
+    http1::ReplyReader,
     payload::Exchange,
     psk::{Key, Noise},
 };
@@ -100,6 +106,89 @@ fn psk(mut pair: Pair) -> Pair {
     pair
 }
 
+/// A head of a reply such as nginx sends, and a body.
+const HTTP1_REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx\r\nDate: Thu, 01 Jan 2026 00:00:00 GMT\r\nContent-Type: \
+    text/plain\r\nContent-Length: 16\r\nConnection: keep-alive\r\nETag: \"65f2b0c0-64\"\r\nAccept-Ranges: \
+    bytes\r\n\r\n0123456789abcdef";
+
+/// Reads replies, and adds up the lengths of their bodies.
+fn replies() -> usize {
+    let mut reader = ReplyReader::new("GET");
+    let mut length = 0;
+    for _ in 0..REQUESTS {
+        let progress = reader.read(black_box(HTTP1_REPLY), |part| length += part.len());
+        assert!(progress.expect("a reply").is_whole);
+    }
+    length
+}
+
+#[library_benchmark]
+fn http1() -> usize {
+    replies()
+}
+
+/// The frames of a gRPC reply of 16 bytes: the head, a message, and the trailers. The last four bytes of each
+/// frame's first nine are its stream.
+const GRPC_REPLY: [&[u8]; 3] = [
+    b"\0\0\x14\x01\x04\0\0\0\0\x88\x0f\x10\x10application/grpc",
+    b"\0\0\x15\0\0\0\0\0\0\0\0\0\0\x100123456789abcdef",
+    b"\0\0\x0f\x01\x05\0\0\0\0\0\x0bgrpc-status\x010",
+];
+
+type Http2 = (Client, Head);
+
+fn introduced() -> Http2 {
+    let mut client = Client::new(Config {
+        stream_window: 4 << 20,
+        connection_window: 64 << 20,
+    });
+    let settings = b"\0\0\0\x04\0\0\0\0\0";
+    client.receive(settings, |_, _| {}).expect("no violation");
+    let target = Target {
+        method: "POST",
+        scheme: "http",
+        authority: "localhost:8005",
+        path: "/echopb.Echo/Echo",
+    };
+    let headers: [(&[u8], &[u8]); 2] =
+        [(b"te", b"trailers"), (b"content-type", b"application/grpc")];
+    (client, Head::new(target, headers))
+}
+
+/// Makes one gRPC call after the other; returns the bytes of the replies' messages.
+fn calls((client, head): &mut Http2) -> usize {
+    let mut length = 0;
+    let mut input = Vec::new();
+    for stream in (1_u32..).step_by(2).take(REQUESTS) {
+        let slot = client.request(head, Body::Short(&[b'x'; 21]));
+        let slot = slot.expect("a stream");
+        client.written(client.output().len());
+        input.clear();
+        for frame in GRPC_REPLY {
+            let at = input.len();
+            input.extend(frame);
+            input[at + 5..at + 9].copy_from_slice(&stream.to_be_bytes());
+        }
+        let mut is_whole = false;
+        let mut took = 0;
+        let taken = client.receive(&input, |_, event| match event {
+            Event::Data(data) => took += data.len(),
+            Event::End => is_whole = true,
+            _ => {}
+        });
+        assert!(taken == Ok(input.len()) && is_whole);
+        length += took;
+        client.close(slot);
+    }
+    length
+}
+
+#[library_benchmark]
+#[bench::grpc(introduced())]
+fn http2(mut connection: Http2) -> (usize, Http2) {
+    (calls(&mut connection), connection)
+}
+
 #[library_benchmark]
 #[bench::closed_loop(Recording::new(LoopKind::Closed))]
 #[bench::open_loop(Recording::new(LoopKind::Open))]
@@ -170,7 +259,10 @@ fn merging(parts: Vec<(String, Run)>) -> Run {
     merge(&parts, &rules, fixtures::tool(), Vec::new()).expect("parts of one run")
 }
 
-library_benchmark_group!(name = request, benchmarks = [codec, psk, record, engine]);
+library_benchmark_group!(
+    name = request,
+    benchmarks = [codec, psk, http1, http2, record, engine]
+);
 library_benchmark_group!(name = results, benchmarks = [write, read, page, merging]);
 
 main!(library_benchmark_groups = [request, results]);
