@@ -4,7 +4,7 @@ use std::{
     cell::RefCell,
     io, mem,
     pin::Pin,
-    task::{Context, Poll, Waker},
+    task::{Context, Poll, Waker, ready},
 };
 
 use netping_http2::{
@@ -46,6 +46,8 @@ pub(super) struct Shared<S> {
     stream: S,
     /// The beginning of a frame that has not been read to its end.
     rest: Vec<u8>,
+    /// The stream may hold back some of what it was given, as TLS does.
+    is_unflushed: bool,
     /// The calls, by slot.
     calls: Vec<Call>,
     /// Calls that are not at their end.
@@ -71,6 +73,7 @@ impl<S: Io> Shared<S> {
             client: Client::new(config),
             stream,
             rest: Vec::new(),
+            is_unflushed: false,
             calls: Vec::new(),
             open: 0,
             callers: 0,
@@ -214,18 +217,20 @@ impl<S: Io> Shared<S> {
     }
 
     pub(super) fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        if self.broken.is_some() || self.client.output().is_empty() {
+        if self.broken.is_some() {
             return Poll::Ready(Ok(()));
         }
         while !self.client.output().is_empty() {
             let stream = Pin::new(&mut self.stream);
-            match stream.poll_write(cx, self.client.output()) {
-                Poll::Ready(Ok(written)) => self.client.written(written),
-                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
-                Poll::Pending => return Poll::Pending,
-            }
+            let written = ready!(stream.poll_write(cx, self.client.output()))?;
+            self.client.written(written);
+            self.is_unflushed = true;
         }
-        Pin::new(&mut self.stream).poll_flush(cx)
+        if self.is_unflushed {
+            ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+            self.is_unflushed = false;
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// Reads once, and tells the callers.

@@ -3,12 +3,12 @@ use std::{cell::RefCell, time::Duration};
 use netping_http2::{Config, client::Body, fields::Fields};
 use netping_measure::error_kind::ErrorKind;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+    io::{AsyncReadExt, AsyncWriteExt, BufWriter, DuplexStream, duplex},
     task::LocalSet,
     time,
 };
 
-use super::{Handle, Reader, prepare};
+use super::{Handle, Reader, connection::Io, prepare};
 use crate::transport::{Failure, Result};
 
 /// A reply's body.
@@ -40,7 +40,7 @@ async fn opened() -> (Handle<DuplexStream>, DuplexStream) {
     (handle, far)
 }
 
-async fn call(handle: &mut Handle<DuplexStream>) -> Result<Vec<u8>> {
+async fn call(handle: &mut Handle<impl Io>) -> Result<Vec<u8>> {
     let request = http::Request::get("http://localhost/").body(()).unwrap();
     let mut seen = Seen::default();
     handle
@@ -250,6 +250,27 @@ async fn a_reset_concerns_its_request_alone() {
                 assert_eq!(found, (ErrorKind::Reset, false, is_unprocessed));
                 assert!(!handle.is_spent());
             }
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn what_a_stream_holds_back_is_flushed_as_soon_as_it_can_be() {
+    LocalSet::new()
+        .run_until(async {
+            // Like TLS on a socket that is full: it takes all that is written, and passes little on.
+            let (near, mut far) = duplex(16);
+            let client = async {
+                let mut handle = Handle::open(BufWriter::new(near), Config::default()).await?;
+                call(&mut handle).await
+            };
+            let server = async {
+                read_until(&mut far, &body(1)).await;
+                far.write_all(&[SETTINGS, REPLY].concat()).await.unwrap();
+            };
+            let both = async { tokio::join!(client, server) };
+            let (reply, ()) = time::timeout(Duration::from_mins(1), both).await.unwrap();
+            assert_eq!(reply.unwrap(), b"ab");
         })
         .await;
 }
