@@ -85,6 +85,11 @@ impl ReceiveWindow {
         self.left += increment;
         Some(increment)
     }
+
+    /// Returns the bytes that were received and not released.
+    pub(crate) fn unreleased(self) -> usize {
+        (self.size - self.left - self.released) as usize
+    }
 }
 
 #[cfg(test)]
@@ -112,7 +117,9 @@ mod tests {
         let reason = window.received(1).unwrap_err().reason;
         assert_eq!(reason, Reason::FLOW_CONTROL_ERROR);
         assert_eq!(window.release(4), None);
+        assert_eq!(window.unreleased(), 6);
         assert_eq!(window.release(1), Some(5));
+        assert_eq!(window.unreleased(), 5);
         window.received(5).unwrap();
         assert!(window.received(1).is_err());
     }

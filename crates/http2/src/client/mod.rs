@@ -177,6 +177,11 @@ impl Client {
         self.release_connection(bytes);
     }
 
+    /// Returns the bytes of replies that were received and not released, all streams together.
+    pub fn unreleased(&self) -> usize {
+        self.receive_window.unreleased()
+    }
+
     /// Returns the bytes to be written.
     pub fn output(&self) -> &[u8] {
         self.output.waiting()

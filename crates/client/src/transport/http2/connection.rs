@@ -52,6 +52,8 @@ pub(super) struct Shared<S> {
     calls: Vec<Call>,
     /// Calls that are not at their end.
     open: usize,
+    /// Bytes of replies that may be unread before all callers are woken.
+    most_unread: usize,
     /// Handles that have called.
     pub(super) callers: usize,
     /// A task drives the connection.
@@ -76,6 +78,7 @@ impl<S: Io> Shared<S> {
             is_unflushed: false,
             calls: Vec::new(),
             open: 0,
+            most_unread: config.connection_window as usize / 4,
             callers: 0,
             is_driven: false,
             driver: None,
@@ -286,12 +289,28 @@ impl<S: Io> Shared<S> {
             Ok(taken) => {
                 self.rest.clear();
                 self.rest.extend_from_slice(&bytes[taken..]);
+                if self.client.unreleased() > self.most_unread {
+                    self.wake_readers();
+                }
                 Ok(())
             }
             Err(error) => {
                 // The server is told why, if it reads.
                 let _ = self.poll_write(&mut Context::from_waker(Waker::noop()));
                 Err(Failure::lost(ErrorKind::Protocol, error))
+            }
+        }
+    }
+
+    /// Wakes the callers that have something to read. Many small parts of replies would fill the connection's
+    /// window otherwise, and the rest of none could come.
+    fn wake_readers(&mut self) {
+        for call in &mut self.calls {
+            if !call.body.is_empty()
+                && let Some(waker) = call.waker.take()
+            {
+                self.has_woken = true;
+                waker.wake();
             }
         }
     }

@@ -274,3 +274,36 @@ async fn what_a_stream_holds_back_is_flushed_as_soon_as_it_can_be() {
         })
         .await;
 }
+
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn parts_of_many_replies_do_not_fill_the_connections_window() {
+    LocalSet::new()
+        .run_until(async {
+            let (mut one, mut far) = opened().await;
+            let mut other = one.share();
+            let data = |stream, flags| {
+                let header = [0, 0x3A, 0x98, 0, flags, 0, 0, 0, stream];
+                [&header[..], &[b'x'; 15_000]].concat()
+            };
+            let server = async {
+                read_until(&mut far, &body(3)).await;
+                for stream in [1, 3] {
+                    let head = [0, 0, 1, 1, 4, 0, 0, 0, stream, 0x88];
+                    far.write_all(&head).await.unwrap();
+                }
+                // The connection's window has room for four.
+                for stream in [1, 3, 1, 3] {
+                    far.write_all(&data(stream, 0)).await.unwrap();
+                }
+                read_until(&mut far, b"\0\0\x04\x08\0\0\0\0\0").await;
+                for stream in [1, 3] {
+                    far.write_all(&data(stream, 1)).await.unwrap();
+                }
+            };
+            let both = async { tokio::join!(call(&mut one), call(&mut other), server) };
+            let (first, second, ()) = time::timeout(Duration::from_mins(1), both).await.unwrap();
+            assert_eq!(first.unwrap().len(), 45_000);
+            assert_eq!(second.unwrap().len(), 45_000);
+        })
+        .await;
+}
