@@ -76,7 +76,7 @@ const OF_CONNECTIONS: [&[u8]; 5] = [
     b"upgrade",
 ];
 
-fn check_name(name: &[u8]) -> Result<(), &'static str> {
+pub(crate) fn check_name(name: &[u8]) -> Result<(), &'static str> {
     let is_allowed = |byte: &u8| matches!(byte, 0x21..=0x7E) && !byte.is_ascii_uppercase();
     if name.is_empty() || !name.iter().all(is_allowed) || name.contains(&b':') {
         return Err("the name of a header is not valid");
@@ -87,7 +87,7 @@ fn check_name(name: &[u8]) -> Result<(), &'static str> {
     Ok(())
 }
 
-fn check_value(value: &[u8]) -> Result<(), &'static str> {
+pub(crate) fn check_value(value: &[u8]) -> Result<(), &'static str> {
     if value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
         return Err("the value of a header is not valid");
     }
@@ -101,7 +101,7 @@ fn status(value: &[u8]) -> Result<u16, &'static str> {
     }
 }
 
-fn decimal(value: &[u8]) -> Option<u64> {
+pub(crate) fn decimal(value: &[u8]) -> Option<u64> {
     if !value.iter().all(u8::is_ascii_digit) {
         return None;
     }

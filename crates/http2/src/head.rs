@@ -1,12 +1,12 @@
-//! Heads of requests, prepared before they are sent.
+//! Heads of requests and replies, prepared before they are sent.
 
 use std::sync::{
     Arc,
     atomic::{AtomicU64, Ordering},
 };
 
-/// The head of requests that are alike: the method, the target and the headers. A connection encodes
-/// it once, and knows it again.
+/// The head of requests that are alike: the method, the target and the headers. Or that of replies: the
+/// status and the headers, or their trailers. A connection encodes it once, and knows it again.
 #[derive(Debug, Clone)]
 pub struct Head(Arc<Inner>);
 
@@ -36,7 +36,6 @@ impl Head {
         target: Target<'_>,
         headers: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,
     ) -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
         let pseudo = [
             (":method", target.method),
             (":scheme", target.scheme),
@@ -46,10 +45,26 @@ impl Head {
         let pseudo = pseudo.map(|(name, value)| (name.into(), value.into()));
         let headers = headers.into_iter();
         let headers = headers.map(|(name, value)| (name.to_vec(), value.to_vec()));
+        let fields = pseudo.into_iter().chain(headers);
+        Self::of(fields.collect(), target.method == "HEAD")
+    }
+
+    /// Prepares the head of replies, or their trailers, which have no status. Fields keep their order; their
+    /// names are in lower case.
+    pub fn of_reply(status: Option<u16>, fields: &[(&str, &str)]) -> Self {
+        let status = status.map(|status| (b":status".to_vec(), status.to_string().into_bytes()));
+        let fields = fields.iter();
+        let fields =
+            fields.map(|(name, value)| (name.as_bytes().to_vec(), value.as_bytes().to_vec()));
+        Self::of(status.into_iter().chain(fields).collect(), false)
+    }
+
+    fn of(fields: Vec<(Vec<u8>, Vec<u8>)>, is_head: bool) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         Self(Arc::new(Inner {
             number: NEXT.fetch_add(1, Ordering::Relaxed),
-            fields: pseudo.into_iter().chain(headers).collect(),
-            is_head: target.method == "HEAD",
+            fields,
+            is_head,
         }))
     }
 

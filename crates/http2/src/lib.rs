@@ -1,6 +1,7 @@
-//! HTTP/2 without I/O, for a load generator: bytes in, events and bytes out (RFC 9113, RFC 7541).
+//! HTTP/2 without I/O, for a load generator and the least server that answers it: bytes in, events and bytes
+//! out (RFC 9113, RFC 7541).
 //!
-//! A [`Client`](client::Client) is one connection. Requests of the same kind share a [`Head`](head::Head), whose
+//! A [`Client`](client::Client) or a [`Server`](server::Server) is one end of a connection. Requests of the same kind share a [`Head`](head::Head), whose
 //! header block is a few bytes once the server knows it; replies whose header blocks repeat are not decoded again.
 
 pub mod client;
@@ -11,6 +12,8 @@ mod frame;
 pub mod head;
 mod hpack;
 mod output;
+mod places;
+pub mod server;
 mod settings;
 
 pub use self::{

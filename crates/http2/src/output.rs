@@ -1,6 +1,10 @@
 //! The bytes that wait to be written.
 
-use crate::frame::{HEADER, Header};
+use crate::{
+    frame::{HEADER, Header, flag, kind},
+    head::Head,
+    hpack::encoder::Encoder,
+};
 
 /// Bytes after which no further DATA is appended: a large body goes through a buffer that stays in the
 /// processor's cache.
@@ -56,6 +60,32 @@ impl Output {
         let length = self.buffer.len() - start - HEADER;
         self.buffer[start..start + HEADER].copy_from_slice(&header.encode(length));
         (start, length)
+    }
+
+    /// Appends the header block of a head, in as many frames of up to `longest` bytes as it needs.
+    pub(crate) fn header_block(
+        &mut self,
+        (id, is_end): (u32, bool),
+        head: &Head,
+        encoder: &mut Encoder,
+        longest: usize,
+    ) {
+        let end = if is_end { flag::END_STREAM } else { 0 };
+        let header = Header::new(kind::HEADERS, end | flag::END_HEADERS, id);
+        let (start, length) = self.frame_with(header, |out| encoder.encode(head, out));
+        if length <= longest {
+            return;
+        }
+        let whole = self.take_from(start);
+        let mut header = Header::new(kind::HEADERS, end, id);
+        let mut parts = whole[HEADER..].chunks(longest).peekable();
+        while let Some(part) = parts.next() {
+            if parts.peek().is_none() {
+                header.flags |= flag::END_HEADERS;
+            }
+            self.frame(header, part);
+            header = Header::new(kind::CONTINUATION, 0, id);
+        }
     }
 
     /// Removes and returns what follows the place `start`.

@@ -4,6 +4,7 @@ use crate::{
     error::Error,
     flow::{DEFAULT, LARGEST},
     frame::DEFAULT_MAX_SIZE,
+    server,
 };
 
 /// The settings of this end.
@@ -36,9 +37,10 @@ mod id {
     pub(super) const MAX_CONCURRENT_STREAMS: u16 = 3;
     pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
     pub(super) const MAX_FRAME_SIZE: u16 = 5;
+    pub(super) const MAX_HEADER_LIST_SIZE: u16 = 6;
 }
 
-/// The settings of the peer, a server.
+/// The settings of the peer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PeerSettings {
     /// The smallest and the last size of its dynamic table since these were last looked at, in bytes.
@@ -51,6 +53,8 @@ pub(crate) struct PeerSettings {
     pub(crate) window: u32,
     /// Longest payload of a frame, in bytes.
     pub(crate) frame: usize,
+    /// It is a client, which may allow that the server pushes.
+    pub(crate) may_push: bool,
 }
 
 impl Default for PeerSettings {
@@ -61,6 +65,7 @@ impl Default for PeerSettings {
             has_told_streams: false,
             window: DEFAULT,
             frame: DEFAULT_MAX_SIZE,
+            may_push: false,
         }
     }
 }
@@ -84,8 +89,8 @@ impl PeerSettings {
     fn set(&mut self, id: u16, value: u32) -> Result<(), Error> {
         match id {
             id::HEADER_TABLE_SIZE => self.table = (self.table.0.min(value), value),
-            id::ENABLE_PUSH if value != 0 => {
-                let detail = "a server enables push, or has no valid setting of it";
+            id::ENABLE_PUSH if value > u32::from(self.may_push) => {
+                let detail = "a server enables push, or the peer has no valid setting of it";
                 return Err(Error::protocol(detail));
             }
             id::MAX_CONCURRENT_STREAMS => self.streams = value,
@@ -111,6 +116,22 @@ pub(crate) fn of_client(config: Config) -> [u8; 12] {
     push[..2].copy_from_slice(&id::ENABLE_PUSH.to_be_bytes());
     window[..2].copy_from_slice(&id::INITIAL_WINDOW_SIZE.to_be_bytes());
     window[2..].copy_from_slice(&config.stream_window.to_be_bytes());
+    payload
+}
+
+/// Returns the payload of a server's SETTINGS.
+pub(crate) fn of_server(config: &server::Config) -> [u8; 24] {
+    let settings = [
+        (id::MAX_CONCURRENT_STREAMS, config.streams),
+        (id::INITIAL_WINDOW_SIZE, config.windows.stream_window),
+        (id::MAX_FRAME_SIZE, config.frame),
+        (id::MAX_HEADER_LIST_SIZE, server::HEADER_LIST),
+    ];
+    let mut payload = [0; 24];
+    for (place, (id, value)) in payload.as_chunks_mut::<6>().0.iter_mut().zip(settings) {
+        place[..2].copy_from_slice(&id.to_be_bytes());
+        place[2..].copy_from_slice(&value.to_be_bytes());
+    }
     payload
 }
 

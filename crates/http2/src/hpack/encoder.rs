@@ -1,4 +1,4 @@
-//! Header blocks of requests: a head is encoded when it is first sent, and again only when the dynamic
+//! Header blocks to be sent: a head is encoded when it is first sent, and again only when the dynamic
 //! table has changed.
 
 use super::{integer, static_table};

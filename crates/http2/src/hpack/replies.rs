@@ -1,6 +1,6 @@
-//! Header blocks of replies: most are equal to earlier ones, which are not decoded again.
+//! Received header blocks: most are equal to earlier ones, which are not decoded again.
 
-use std::{collections::VecDeque, rc::Rc};
+use std::{collections::VecDeque, rc::Rc, sync::Arc};
 
 use loona_hpack::Decoder;
 
@@ -24,28 +24,32 @@ const LONGEST_KNOWN: usize = 4 << 10;
 /// Entries that the dynamic table has room for. Of blocks that add to it, only the last so many matter.
 const ENTRIES: usize = TABLE as usize / OVERHEAD;
 
-/// What a header block means: a list of fields, or the reason why it is malformed.
+/// What a header block of a reply means: a list of fields, or the reason why it is malformed.
 pub(crate) type Meaning = Result<Rc<Fields>, &'static str>;
 
-/// Decodes the header blocks of one connection.
-pub(crate) struct Replies {
+/// Decodes the header blocks of a client's connection.
+pub(crate) type Replies = Blocks<Meaning>;
+
+/// Decodes the header blocks of one connection into what they mean to its receiver.
+pub(crate) struct Blocks<M> {
     decoder: Decoder<'static>,
-    known: Vec<Known>,
+    interpret: fn(List) -> M,
+    known: Vec<Known<M>>,
     /// The place in `known` that is used next.
     next: usize,
     /// Changes whenever the dynamic table does.
     version: u64,
     /// Blocks that have added to the dynamic table since the decoder last did: it is told when the
     /// table is needed. Some servers add the same fields in every block, and never refer to them.
-    owed: VecDeque<Rc<[u8]>>,
+    owed: VecDeque<Arc<[u8]>>,
     /// The block being decoded, without the Huffman code.
     plain: Vec<u8>,
 }
 
 /// A block that has been decoded.
-struct Known {
-    block: Rc<[u8]>,
-    meaning: Meaning,
+struct Known<M> {
+    block: Arc<[u8]>,
+    meaning: M,
     uses: Uses,
     /// The version of the dynamic table under which it was.
     version: u64,
@@ -53,10 +57,18 @@ struct Known {
 
 impl Replies {
     pub(crate) fn new() -> Self {
+        Self::meaning(|list| Fields::new(list).map(Rc::new))
+    }
+}
+
+impl<M: Clone> Blocks<M> {
+    /// Returns a decoder whose lists of fields mean what `interpret` returns.
+    pub(crate) fn meaning(interpret: fn(List) -> M) -> Self {
         let mut decoder = Decoder::new();
         decoder.set_max_allowed_table_size(TABLE as usize);
         Self {
             decoder,
+            interpret,
             known: Vec::new(),
             next: 0,
             version: 0,
@@ -69,9 +81,9 @@ impl Replies {
     ///
     /// # Errors
     /// A block that cannot be decoded is a COMPRESSION_ERROR, one of too many fields ENHANCE_YOUR_CALM.
-    pub(crate) fn decode(&mut self, block: &[u8]) -> Result<Meaning, Error> {
+    pub(crate) fn decode(&mut self, block: &[u8]) -> Result<M, Error> {
         // A block means the same again if it does not refer to the table, or the table is the same.
-        let is_same = |known: &&Known| {
+        let is_same = |known: &&Known<M>| {
             *known.block == *block && (!known.uses.refers || known.version == self.version)
         };
         let Some(known) = self.known.iter().find(is_same) else {
@@ -83,18 +95,18 @@ impl Replies {
             if self.owed.len() == ENTRIES {
                 self.owed.pop_front();
             }
-            self.owed.push_back(Rc::clone(&known.block));
+            self.owed.push_back(Arc::clone(&known.block));
         }
         Ok(meaning)
     }
 
     #[cold]
-    fn decode_anew(&mut self, block: &[u8]) -> Result<Meaning, Error> {
+    fn decode_anew(&mut self, block: &[u8]) -> Result<M, Error> {
         while let Some(owed) = self.owed.pop_front() {
             self.list(&owed)?;
         }
         let (uses, list) = self.list(block)?;
-        let meaning = Fields::new(list).map(Rc::new);
+        let meaning = (self.interpret)(list);
         if uses.adds || uses.resizes {
             self.version += 1;
         }
@@ -127,7 +139,7 @@ impl Replies {
     }
 
     /// Keeps a block to be known again, in the place of the same one under an earlier table or of the oldest.
-    fn keep(&mut self, new: Known) {
+    fn keep(&mut self, new: Known<M>) {
         let same = self.known.iter_mut().find(|known| known.block == new.block);
         if let Some(same) = same {
             *same = new;

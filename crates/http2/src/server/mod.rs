@@ -1,0 +1,214 @@
+//! The server's end of a connection.
+
+mod receiving;
+mod replies;
+mod request;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::VecDeque, mem};
+
+pub use self::request::{Request, Route};
+use self::{receiving::Block, request::Meaning, streams::Streams};
+use crate::{
+    Config as Windows,
+    error::{Error, Reason},
+    flow::{DEFAULT, LARGEST, ReceiveWindow, SendWindow},
+    frame::{Header, kind},
+    hpack::{encoder::Encoder, replies::Blocks},
+    output::Output,
+    settings::{self, PeerSettings},
+};
+
+/// Longest list of a request's fields, in bytes as RFC 9113, section 6.5.2 counts them.
+pub(crate) const HEADER_LIST: u32 = 16 << 10;
+
+/// What the PING asks that follows the first GOAWAY of a drain.
+const LEAVING: [u8; 8] = *b"leaving\0";
+
+/// The settings of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// Flow-control windows.
+    pub windows: Windows,
+    /// Concurrent streams of a connection.
+    pub streams: u32,
+    /// Longest payload of a received frame, in bytes: from 2^14 to 2^24-1.
+    pub frame: u32,
+}
+
+/// The place of a request on its connection, from [`Event::Request`] to the reply or to [`Event::Reset`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slot(u32);
+
+impl Slot {
+    /// Returns a small number that no other open request of the connection has.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a client sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event<'a, R> {
+    /// A request begins. With `is_end`, it has no body.
+    Request {
+        /// Its place.
+        slot: Slot,
+        /// What its head means.
+        route: R,
+        /// It is whole.
+        is_end: bool,
+    },
+    /// The next part of a request's body. Its room is given back to the client at once.
+    Data {
+        /// The place of the request.
+        slot: Slot,
+        /// The part; it may be empty at the end.
+        data: &'a [u8],
+        /// The request is whole.
+        is_end: bool,
+    },
+    /// The request is over without a reply: the client reset it, or broke a rule.
+    Reset(Slot),
+}
+
+/// The server's end of a connection, without its I/O.
+///
+/// Bytes that have been read go to [`next`](Self::next); those of [`output`](Self::output) are to be written,
+/// before more is read. After an error there is only the output left, which tells the client.
+pub struct Server<R> {
+    output: Output,
+    encoder: Encoder,
+    blocks: Blocks<Meaning<R>>,
+    streams: Streams,
+    /// Streams whose reply has bytes that the stream may send, by slot and identifier.
+    sending: VecDeque<(u32, u32)>,
+    peer: PeerSettings,
+    config: Config,
+    send_window: SendWindow,
+    receive_window: ReceiveWindow,
+    /// A header block that has not come to its end.
+    block: Option<Block>,
+    progress: Progress,
+    /// The client has acknowledged the settings.
+    is_settled: bool,
+    /// Answers that the client made necessary since the output was last written to its end.
+    answers: u32,
+    /// Frames since the last end of a reply that carried nothing of use.
+    idle_frames: u32,
+    /// Streams that were reset for the client's errors.
+    rejected: u32,
+    /// The reasons of resets that have not been asked for.
+    resets: Vec<Reason>,
+    /// The last stream that GOAWAY has told.
+    told: Option<u32>,
+    failed: Option<Error>,
+}
+
+/// How far the client has introduced itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Progress {
+    /// Its preface is awaited.
+    Preface,
+    /// Its first SETTINGS are awaited.
+    Settings,
+    Greeted,
+}
+
+impl<R: Route> Server<R> {
+    /// Begins a connection; the output holds the settings.
+    pub fn new(config: Config) -> Self {
+        let mut output = Output::default();
+        let header = Header::new(kind::SETTINGS, 0, 0);
+        output.frame(header, &settings::of_server(&config));
+        let window = config.windows.connection_window.max(DEFAULT);
+        if window > DEFAULT {
+            let header = Header::new(kind::WINDOW_UPDATE, 0, 0);
+            output.frame(header, &(window - DEFAULT).to_be_bytes());
+        }
+        Self {
+            output,
+            encoder: Encoder::new(),
+            blocks: Blocks::meaning(Meaning::of),
+            streams: Streams::default(),
+            sending: VecDeque::new(),
+            peer: PeerSettings {
+                may_push: true,
+                ..PeerSettings::default()
+            },
+            config,
+            send_window: SendWindow::new(DEFAULT),
+            receive_window: ReceiveWindow::new(window),
+            block: None,
+            progress: Progress::Preface,
+            is_settled: false,
+            answers: 0,
+            idle_frames: 0,
+            rejected: 0,
+            resets: Vec::new(),
+            told: None,
+            failed: None,
+        }
+    }
+
+    /// Returns the bytes to be written.
+    pub fn output(&self) -> &[u8] {
+        self.output.waiting()
+    }
+
+    /// Notes that the first `bytes` of the output have been written. There may be more of it then.
+    pub fn written(&mut self, bytes: usize) {
+        if self.output.advance(bytes) {
+            self.answers = 0;
+            self.send_bodies();
+        }
+    }
+
+    /// Returns the number of streams that are open: their requests or their replies are not whole.
+    pub fn open(&self) -> usize {
+        self.streams.open()
+    }
+
+    /// Returns true while a header block is incomplete.
+    pub fn is_in_block(&self) -> bool {
+        self.block.is_some()
+    }
+
+    /// Takes the reasons of the streams that were reset for the client's errors since the last call.
+    pub fn take_resets(&mut self) -> Vec<Reason> {
+        mem::take(&mut self.resets)
+    }
+
+    /// Begins to take leave: asks the client for no more requests, and waits until it has read that. Requests
+    /// that are under way until then are served (RFC 9113, section 6.8).
+    pub fn drain(&mut self) {
+        if self.failed.is_none() && self.told.is_none() {
+            self.say_goodbye(LARGEST, Reason::NO_ERROR, "");
+            self.output.frame(Header::new(kind::PING, 0, 0), &LEAVING);
+        }
+    }
+
+    /// Takes leave: refuses all further requests.
+    pub fn leave(&mut self) {
+        if self.failed.is_none() && !self.has_left() {
+            self.say_goodbye(self.streams.last(), Reason::NO_ERROR, "");
+        }
+    }
+
+    /// Returns true if all further requests are refused.
+    pub fn has_left(&self) -> bool {
+        self.told.is_some_and(|last| last < LARGEST)
+    }
+
+    /// Appends GOAWAY. Its last stream never increases.
+    fn say_goodbye(&mut self, last: u32, reason: Reason, detail: &str) {
+        let last = self.told.map_or(last, |told| told.min(last));
+        self.told = Some(last);
+        let mut payload = last.to_be_bytes().to_vec();
+        payload.extend(reason.0.to_be_bytes());
+        payload.extend(detail.as_bytes());
+        self.output.frame(Header::new(kind::GOAWAY, 0, 0), &payload);
+    }
+}
