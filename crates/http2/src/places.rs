@@ -13,7 +13,7 @@ const MOST: usize = 1 << 16;
 #[derive(Debug)]
 pub(crate) struct Places {
     /// Identifier and slot; 0: empty.
-    places: Vec<(u32, u32)>,
+    table: Vec<(u32, u32)>,
     /// The streams whose place is taken by another, which has been open for long.
     displaced: BTreeMap<u32, u32>,
     /// Number of streams.
@@ -23,7 +23,7 @@ pub(crate) struct Places {
 impl Default for Places {
     fn default() -> Self {
         Self {
-            places: vec![(0, 0); FEWEST],
+            table: vec![(0, 0); FEWEST],
             displaced: BTreeMap::new(),
             count: 0,
         }
@@ -38,8 +38,9 @@ impl Places {
 
     /// Returns the slot of a stream.
     pub(crate) fn find(&self, id: u32) -> Option<u32> {
-        let (other, slot) = self.places[self.place(id)];
-        if other == id {
+        let (other, slot) = self.table[self.place(id)];
+        // No stream has the 0 of an empty place.
+        if other == id && id != 0 {
             return Some(slot);
         }
         self.displaced.get(&id).copied()
@@ -48,7 +49,7 @@ impl Places {
     /// Adds a stream that is not there.
     pub(crate) fn insert(&mut self, id: u32, slot: u32) {
         self.count += 1;
-        if self.count > self.places.len() / 2 && self.places.len() < MOST {
+        if self.count > self.table.len() / 2 && self.table.len() < MOST {
             self.grow();
         }
         self.put(id, slot);
@@ -57,8 +58,8 @@ impl Places {
     /// Removes a stream.
     pub(crate) fn remove(&mut self, id: u32) {
         let place = self.place(id);
-        if self.places[place].0 == id {
-            self.places[place] = (0, 0);
+        if self.table[place].0 == id {
+            self.table[place] = (0, 0);
             self.count -= 1;
         } else if self.displaced.remove(&id).is_some() {
             self.count -= 1;
@@ -67,21 +68,21 @@ impl Places {
 
     fn put(&mut self, id: u32, slot: u32) {
         let place = self.place(id);
-        if self.places[place].0 == 0 {
-            self.places[place] = (id, slot);
+        if self.table[place].0 == 0 {
+            self.table[place] = (id, slot);
         } else {
             self.displaced.insert(id, slot);
         }
     }
 
     fn place(&self, id: u32) -> usize {
-        (id >> 1) as usize & (self.places.len() - 1)
+        (id >> 1) as usize & (self.table.len() - 1)
     }
 
     /// Doubles the places.
     fn grow(&mut self) {
-        let more = vec![(0, 0); self.places.len() * 2];
-        let places = std::mem::replace(&mut self.places, more);
+        let more = vec![(0, 0); self.table.len() * 2];
+        let places = std::mem::replace(&mut self.table, more);
         let displaced = std::mem::take(&mut self.displaced);
         let taken = places.into_iter().filter(|(id, _)| *id != 0);
         for (id, slot) in taken.chain(displaced) {
@@ -97,6 +98,7 @@ mod tests {
     #[test]
     fn streams_are_found_however_long_the_others_last() {
         let mut places = Places::default();
+        assert_eq!([0, 1].map(|id| places.find(id)), [None, None]);
         places.insert(1, 7);
         for id in (3..3000).step_by(2) {
             places.insert(id, id);
@@ -108,7 +110,7 @@ mod tests {
         for id in (3001..5001).step_by(2) {
             places.insert(id, id);
         }
-        assert!(places.places.len() >= 2000);
+        assert!(places.table.len() >= 2000);
         assert!(
             (3001..5001)
                 .step_by(2)

@@ -37,9 +37,7 @@ async fn serve(
     loop {
         while !server.output().is_empty() {
             let length = server.output().len().min(piece);
-            stream
-                .write_all(&server.output()[..length].to_vec())
-                .await?;
+            stream.write_all(&server.output()[..length]).await?;
             server.written(length);
         }
         let read = stream.read(&mut buffer).await?;
@@ -198,7 +196,10 @@ async fn run(setup: Setup, calls: Vec<Call>) {
     }
     drop(requests);
     connection.await.unwrap().unwrap();
-    served.await.unwrap().unwrap();
+    // A client that is done does not wait for the rest, such as an answer to its last frame.
+    let gone = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    let served = served.await.unwrap();
+    assert!(served.as_ref().err().is_none_or(gone), "{served:?}");
 }
 
 proptest! {
@@ -206,7 +207,7 @@ proptest! {
     #[test]
     fn every_call_gets_its_own_reply(setup in setup(), calls in calls()) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        let run = async { tokio::time::timeout(Duration::from_secs(60), run(setup, calls)).await };
+        let run = async { tokio::time::timeout(Duration::from_mins(1), run(setup, calls)).await };
         runtime.block_on(run).expect("the calls end");
     }
 }

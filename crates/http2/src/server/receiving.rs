@@ -150,7 +150,7 @@ impl<R: Route> Server<R> {
         if header.has(flag::PRIORITY) {
             let too_short = Error::frame_size("HEADERS has no room for its priority");
             let (&[a, b, c, d, _], rest) = block.split_first_chunk().ok_or(too_short)?;
-            self.check_priority(header.stream, number([a, b, c, d]))?;
+            check_priority(header.stream, number([a, b, c, d]))?;
             block = rest;
         }
         if block.len() > LONGEST_BLOCK {
@@ -328,21 +328,13 @@ impl<R: Route> Server<R> {
             kind::PUSH_PROMISE => return Err(Error::protocol("a client pushes")),
             kind::PRIORITY => {
                 let [a, b, c, d, _] = fixed(payload, "PRIORITY is not of 5 bytes")?;
-                self.check_priority(header.stream, number([a, b, c, d]))?;
+                check_priority(header.stream, number([a, b, c, d]))?;
                 self.idle()?;
             }
             // Types that are not known are ignored (RFC 9113, section 5.5).
             _ => self.idle()?,
         }
         Ok(None)
-    }
-
-    /// Checks that a stream does not depend on itself (RFC 7540, section 5.3.1). Priorities are ignored otherwise.
-    fn check_priority(&self, id: u32, on: u32) -> Result<(), Error> {
-        if id == on {
-            return Err(Error::protocol("a stream depends on itself"));
-        }
-        Ok(())
     }
 
     fn settings(&mut self, header: Header, payload: &[u8]) -> Result<(), Error> {
@@ -433,6 +425,9 @@ impl<R: Route> Server<R> {
                 self.send_bodies();
                 Ok(None)
             }
+            Owner::Ended | Owner::Skipped if increment == 0 => {
+                Err(Error::protocol("WINDOW_UPDATE adds nothing"))
+            }
             Owner::Cancelled | Owner::Ended | Owner::Skipped => {
                 self.idle()?;
                 Ok(None)
@@ -467,4 +462,12 @@ impl<R: Route> Server<R> {
         }
         Ok(())
     }
+}
+
+/// Checks that a stream does not depend on itself (RFC 7540, section 5.3.1). Priorities are ignored otherwise.
+fn check_priority(id: u32, on: u32) -> Result<(), Error> {
+    if id == on {
+        return Err(Error::protocol("a stream depends on itself"));
+    }
+    Ok(())
 }

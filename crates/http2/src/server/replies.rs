@@ -5,6 +5,7 @@ use bytes::{Buf, Bytes};
 use super::{Route, Server, Slot};
 use crate::{
     error::Reason,
+    flow::SendWindow,
     frame::{Header, kind},
     head::Head,
 };
@@ -83,7 +84,7 @@ impl<R: Route> Server<R> {
         while sent < body.len() {
             let rest = &body[sent..];
             let windows = [stream.send_window, self.send_window];
-            let allowed = windows.map(|window| window.available());
+            let allowed = windows.map(SendWindow::available);
             let length = rest
                 .len()
                 .min(allowed[0])

@@ -60,7 +60,7 @@ impl<R: Route> Meaning<R> {
         if lengths.sum::<usize>() > HEADER_LIST as usize {
             return Self::TooLong;
         }
-        let Some(promised) = check(&list) else {
+        let Ok(promised) = check(&list) else {
             return Self::Malformed;
         };
         if !list.first().is_some_and(|(name, _)| name.starts_with(b":")) {
@@ -75,34 +75,34 @@ impl<R: Route> Meaning<R> {
     }
 }
 
-/// Checks the fields by themselves, and returns the content-length; `None` if one is not allowed.
-fn check(list: &List) -> Option<Option<u64>> {
+/// Checks the fields by themselves, and returns the content-length.
+fn check(list: &List) -> Result<Option<u64>, &'static str> {
     let (mut promised, mut is_regular) = (None, false);
     for (place, (name, value)) in list.iter().enumerate() {
-        check_value(value).ok()?;
+        check_value(value)?;
         if name.starts_with(b":") {
             let known: [&[u8]; 4] = [b":method", b":scheme", b":authority", b":path"];
             let is_twice = list[..place].iter().any(|(other, _)| other == name);
             if is_regular || is_twice || !known.contains(&&**name) {
-                return None;
+                return Err("a pseudo-header is unknown, there twice, or after a header");
             }
             continue;
         }
         is_regular = true;
-        check_name(name).ok()?;
+        check_name(name)?;
         match &**name {
-            b"te" if value != b"trailers" => return None,
+            b"te" if value != b"trailers" => return Err("te asks for other than trailers"),
             b"content-length" => {
-                let length = decimal(value)?;
+                let length = decimal(value).ok_or("a content-length is not a number")?;
                 if promised.is_some_and(|other| other != length) {
-                    return None;
+                    return Err("there are two content-lengths");
                 }
                 promised = Some(length);
             }
             _ => {}
         }
     }
-    Some(promised)
+    Ok(promised)
 }
 
 /// Returns true if the pseudo-headers are there that the method asks for (RFC 9113, sections 8.3.1 and 8.5).

@@ -173,7 +173,10 @@ impl Streams {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        Owner::{Ended, New, Nobody, Skipped},
+        *,
+    };
 
     #[test]
     fn ended_and_skipped_streams_are_told_apart() {
@@ -185,7 +188,6 @@ mod tests {
             streams.remove(slot);
         }
         let owners = [1, 2, 3, 5, 7, 9].map(|id| streams.owner(id));
-        use Owner::{Ended, New, Nobody, Skipped};
         assert_eq!(owners, [Ended, Nobody, Skipped, Ended, Ended, New]);
         streams.note(1001);
         assert_eq!(streams.owner(999), Skipped);
@@ -197,8 +199,12 @@ mod tests {
     fn cancelled_streams_are_known_up_to_a_number() {
         let mut streams = Streams::default();
         let ids: Vec<_> = (1..).step_by(2).take(CANCELLED + 2).collect();
-        ids.iter().for_each(|id| streams.note(*id));
-        ids[1..].iter().for_each(|id| streams.cancel(*id));
+        for id in &ids {
+            streams.note(*id);
+        }
+        for id in &ids[1..] {
+            streams.cancel(*id);
+        }
         assert_eq!(streams.cancelled.len(), CANCELLED);
         assert!(ids.iter().all(|id| streams.owner(*id) == Owner::Cancelled));
         streams.forget(ids[3]);

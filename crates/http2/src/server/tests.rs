@@ -170,6 +170,7 @@ fn a_violation_of_the_connection_is_an_error_by_name() {
         (data(3, 0, 1), Reason::PROTOCOL_ERROR),
         (ended(data(1, 0, 1)), Reason::STREAM_CLOSED),
         (ended(headers(1, 0, HEAD)), Reason::STREAM_CLOSED),
+        (ended(update(1, 0)), Reason::PROTOCOL_ERROR),
         (
             frame(DATA, flag::PADDED, 1, b"\x01"),
             Reason::PROTOCOL_ERROR,
@@ -414,6 +415,11 @@ fn a_client_must_begin_as_in_http2() {
         frame(kind::SETTINGS, flag::ACK, 0, &[]),
     ] {
         let error = received(&mut Server::new(CONFIG), &[PREFACE, &first].concat()).unwrap_err();
+        assert_eq!(error.reason, Reason::PROTOCOL_ERROR);
+    }
+    for stray in [data(0, 0, 1), headers(0, 0, HEAD)] {
+        // While no stream is open.
+        let error = received(&mut greeted(), &stray).unwrap_err();
         assert_eq!(error.reason, Reason::PROTOCOL_ERROR);
     }
     // Half of it is waited for.
