@@ -1,14 +1,16 @@
-//! The gRPC server, on tonic: unary echo, the 581-byte message, one large stream, health and
-//! reflection.
+//! The gRPC server: unary echo, the 581-byte message, one large stream, health and reflection on tonic; the
+//! first two also on nothing but HTTP/2.
 
 mod connected;
+mod direct;
+mod floor;
 mod sent_frames;
 mod services;
 mod watched;
 
 use std::{io, ops::RangeInclusive, sync::Arc};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use netping_protocol::{
     FILE_DESCRIPTOR_SET,
     echopb::echo_server::EchoServer,
@@ -20,6 +22,7 @@ use netping_protocol::{
 use netping_serving::{
     Accepts, Chassis, Listening, Profile, Result, TcpServer,
     args::{RuntimeArgs, ServerArgs, TlsArgs},
+    each,
     service::Service,
 };
 use tokio_stream::StreamExt;
@@ -27,13 +30,18 @@ use tonic::{service::Routes, transport::Server};
 
 use crate::{
     connected::ConnectedStream,
+    direct::Direct,
+    floor::Floor,
     services::{Pattern, Services},
-    watched::WatchedRoutes,
+    watched::Watched,
 };
 
 /// Flags of this server.
 #[derive(Debug, Clone, Args)]
 pub struct GrpcArgs {
+    /// What answers the calls
+    #[arg(long, default_value = "tonic", value_name = "STACK")]
+    stack: Stack,
     #[command(flatten)]
     runtime: RuntimeArgs,
     #[command(flatten)]
@@ -60,6 +68,17 @@ pub struct GrpcArgs {
     /// Default length of the messages of a bulk stream, in bytes
     #[arg(long, default_value_t = 256 << 10, value_name = "BYTES", value_parser = bytes_in::<u32>(1..))]
     bulk_chunk: u32,
+}
+
+/// What answers the calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Stack {
+    /// tonic with its own server and router, as applications have it.
+    Tonic,
+    /// tonic's services on hyper's HTTP/2 server, without the router.
+    Hyper,
+    /// netping's own HTTP/2 and no framework: what a call costs at least. It has Echo and Say only.
+    Floor,
 }
 
 /// Windows of flow control, in bytes, from HTTP/2's initial one to its largest (RFC 9113, section 6.9).
@@ -92,33 +111,58 @@ const PREFACE: u64 = 24;
 pub fn server(mut listening: Listening, args: &ServerArgs<GrpcArgs>) -> Result<TcpServer> {
     let ServerArgs { common, own } = args;
     let acceptor = own.tls.acceptor(Scheme::GrpcTls.alpn())?;
-    // GOAWAY is HTTP/2's goodbye: connections are not cut for the drain.
+    // GOAWAY is HTTP/2's goodbye: connections are not cut for the drain. The floor is told, and says it.
     let profile = Profile {
         preface: PREFACE,
-        drain_by_eof: false,
+        drain_by_eof: own.stack == Stack::Floor,
         ..own.runtime.profile()
     };
     let chassis = Chassis::start(&mut listening, common, profile)?;
-    let watched = WatchedRoutes {
-        routes: routes(&chassis, own)?,
-        chassis: Arc::clone(&chassis),
-    };
-    let (builder, serving) = (builder(own), Arc::clone(&chassis));
-    let worker = move |accepts: Accepts| {
-        let (chassis, shutdown) = (Arc::clone(&serving), serving.shutdown.clone());
-        let streams = accepts
-            .map(move |stream| io::Result::Ok(ConnectedStream::new(stream, chassis.clone())));
-        let builder = builder.clone();
-        let serving = builder.serve_with_incoming_shutdown(watched.clone(), streams, async move {
-            shutdown.triggered().await;
-        });
-        async move {
-            if let Err(error) = serving.await {
-                tracing::error!("serving ended: {error}");
-            }
+    let serving = Arc::clone(&chassis);
+    Ok(match own.stack {
+        Stack::Tonic => {
+            let watched = Watched {
+                routes: routes(&chassis, own)?,
+                chassis: Arc::clone(&chassis),
+            };
+            let builder = builder(own);
+            let worker =
+                move |accepts| tonic(builder.clone(), watched.clone(), accepts, serving.clone());
+            TcpServer::new(listening, chassis, acceptor, worker)
         }
-    };
-    Ok(TcpServer::new(listening, chassis, acceptor, worker))
+        Stack::Hyper => {
+            let direct = Arc::new(Direct::new(&chassis, own)?);
+            let serve = move |stream| Arc::clone(&direct).serve(stream);
+            let worker = move |accepts| each(accepts, serve.clone());
+            TcpServer::new(listening, chassis, acceptor, worker)
+        }
+        Stack::Floor => {
+            let floor = Arc::new(Floor::new(serving, own));
+            let serve = move |stream| Arc::clone(&floor).serve(stream);
+            let worker = move |accepts| each(accepts, serve.clone());
+            TcpServer::new(listening, chassis, acceptor, worker)
+        }
+    })
+}
+
+/// Serves connections on tonic's own server.
+fn tonic(
+    builder: Server,
+    watched: Watched<Routes>,
+    accepts: Accepts,
+    chassis: Arc<Chassis>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let shutdown = chassis.shutdown.clone();
+    let streams =
+        accepts.map(move |stream| io::Result::Ok(ConnectedStream::new(stream, chassis.clone())));
+    let serving = builder.serve_with_incoming_shutdown(watched, streams, async move {
+        shutdown.triggered().await;
+    });
+    async move {
+        if let Err(error) = serving.await {
+            tracing::error!("serving ended: {error}");
+        }
+    }
 }
 
 fn builder(args: &GrpcArgs) -> Server {
@@ -130,16 +174,32 @@ fn builder(args: &GrpcArgs) -> Server {
         .max_frame_size(args.http2_frame)
 }
 
+/// The services of the RPCs that are netping's own.
+#[derive(Debug, Clone)]
+struct Rpcs {
+    echo: EchoServer<Services>,
+    hello: HelloServer<Services>,
+    data: DataServiceServer<Services>,
+}
+
+impl Rpcs {
+    fn new(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Self {
+        let limit = args.max_message;
+        let services = Services {
+            chassis: Arc::clone(chassis),
+            args: args.clone(),
+            pattern: Pattern::default(),
+        };
+        Self {
+            echo: EchoServer::new(services.clone()).max_decoding_message_size(limit),
+            hello: HelloServer::new(services.clone()).max_decoding_message_size(limit),
+            data: DataServiceServer::new(services).max_decoding_message_size(limit),
+        }
+    }
+}
+
 fn routes(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Result<Routes> {
-    let limit = args.max_message;
-    let services = Services {
-        chassis: Arc::clone(chassis),
-        args: args.clone(),
-        pattern: Pattern::default(),
-    };
-    let echo = EchoServer::new(services.clone()).max_decoding_message_size(limit);
-    let hello = HelloServer::new(services.clone()).max_decoding_message_size(limit);
-    let data = DataServiceServer::new(services).max_decoding_message_size(limit);
+    let Rpcs { echo, hello, data } = Rpcs::new(chassis, args);
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)

@@ -1,4 +1,4 @@
-//! `netping-server-grpc`: gRPC on tonic.
+//! `netping-server-grpc`: gRPC on tonic, on hyper, or on bare HTTP/2.
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -19,10 +19,9 @@ use tonic::{
     Status,
     body::Body,
     codegen::{
-        Body as HttpBody, Service,
+        Body as HttpBody, Service, StdError,
         http::{Request, Response},
     },
-    service::Routes,
 };
 
 type BodyFrame = http_body::Frame<Bytes>;
@@ -31,21 +30,25 @@ type PolledFrame = Poll<Option<Result<BodyFrame, Status>>>;
 
 /// All RPCs of one server.
 #[derive(Debug, Clone)]
-pub(crate) struct WatchedRoutes {
-    pub routes: Routes,
+pub(crate) struct Watched<S> {
+    pub routes: S,
     pub chassis: Arc<Chassis>,
 }
 
-impl Service<Request<Body>> for WatchedRoutes {
+impl<B, S> Service<Request<B>> for Watched<S>
+where
+    S: Service<Request<RequestBody<B>>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
     type Response = Response<ReplyBody>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Service::<Request<RequestBody>>::poll_ready(&mut self.routes, cx)
+        self.routes.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, request: Request<B>) -> Self::Future {
         let connection = request.extensions().get::<Arc<Connection>>();
         let active = connection.map(Active::begin);
         let response = self.routes.call(request.map(|body| RequestBody {
@@ -122,8 +125,8 @@ impl HttpBody for ReplyBody {
 }
 
 /// A request, which must come in time.
-struct RequestBody {
-    body: Body,
+pub(crate) struct RequestBody<B> {
+    body: B,
     /// Bytes that have come.
     came: u64,
     /// When it was first seen to be incomplete.
@@ -132,7 +135,7 @@ struct RequestBody {
     chassis: Arc<Chassis>,
 }
 
-impl RequestBody {
+impl<B> RequestBody<B> {
     /// Waits until the request has taken too long.
     fn poll_overdue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(limit) = self.chassis.request_limit().after(self.came) else {
@@ -150,21 +153,28 @@ impl RequestBody {
     }
 }
 
-impl HttpBody for RequestBody {
+impl<B> HttpBody for RequestBody<B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<StdError>,
+{
     type Data = Bytes;
-    type Error = Status;
+    type Error = StdError;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> PolledFrame {
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<BodyFrame, StdError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             if let Some(Ok(frame)) = &frame {
                 self.came += frame.data_ref().map_or(0, |data| data.len() as u64);
             }
-            return Poll::Ready(frame);
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         ready!(self.poll_overdue(cx));
         self.chassis.count_deadline(REQUEST_TIMEOUT);
         let late = "the request did not come within the server's --request-timeout";
-        Poll::Ready(Some(Err(Status::deadline_exceeded(late))))
+        Poll::Ready(Some(Err(Status::deadline_exceeded(late).into())))
     }
 
     fn is_end_stream(&self) -> bool {

@@ -399,7 +399,7 @@ impl Guard {
 
     /// Returns how the connection has been asked to end. Wakes the task when that changes; only one
     /// task at a time can wait.
-    pub(crate) fn ending(&self, cx: &Context<'_>) -> Ending {
+    pub fn ending(&self, cx: &Context<'_>) -> Ending {
         self.signal.waker.register(cx.waker());
         self.signal.ending()
     }

@@ -22,6 +22,13 @@ thread_local! {
 }
 
 impl LoadArgs {
+    /// Returns true if the load keeps no task waiting: [`LoadArgs::apply_blocking`] then does the same as
+    /// [`LoadArgs::apply`].
+    pub fn is_immediate(self) -> bool {
+        let burns_here = self.work.is_zero() || self.work_on == WorkOn::Inline;
+        self.delay.mean.is_zero() && burns_here
+    }
+
     /// Applies the load to a task.
     pub async fn apply(self) {
         if !self.delay.mean.is_zero() {

@@ -1,0 +1,379 @@
+//! The calls of a connection, from their heads to their replies.
+
+use std::{
+    mem,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Instant,
+};
+
+use bytes::Bytes;
+use netping_http2::server::{Event, Server, Slot};
+use netping_protocol::payload;
+use netping_serving::{
+    Connection, clock,
+    reply_memory::{Full, MAX_MEMORY, Reserved},
+    request_limit::REQUEST_TIMEOUT,
+};
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::{
+    Floor,
+    echo::{Echo, PREFIX, echo_reply, length, say_reply, unary},
+    routes::{Refusal, Route},
+};
+
+/// Most bytes of incomplete requests that a connection holds, beyond one message.
+const HELD: usize = 64 << 20;
+
+/// Capacity up to which a call's buffer is kept for the next one, in bytes.
+const KEPT: usize = 16 << 10;
+
+/// Length of a reply from which on its memory is reserved, in bytes.
+const RESERVED: usize = 4 << 10;
+
+/// The calls of a connection.
+pub(super) struct Calls {
+    floor: Arc<Floor>,
+    connection: Arc<Connection>,
+    /// By slot.
+    list: Vec<Call>,
+    /// Calls whose requests are incomplete.
+    partial: usize,
+    /// Bytes of requests in the calls' buffers.
+    held: usize,
+    /// Requests that have been answered and are not counted yet.
+    served: u64,
+    /// Calls that wait for the synthetic load or for memory.
+    waits: JoinSet<Wait>,
+    /// The last number of a call that has waited.
+    waited: u64,
+    /// The reply that is being made.
+    reply: Vec<u8>,
+}
+
+/// The end of a wait.
+struct Wait {
+    slot: Slot,
+    number: u64,
+    reserved: Result<Option<Reserved>, Full>,
+}
+
+struct Call {
+    slot: Slot,
+    route: Route,
+    state: State,
+    /// The request's body, as far as it has come.
+    body: Vec<u8>,
+    /// When the request was first seen to be incomplete.
+    begun: Option<Instant>,
+}
+
+enum State {
+    /// There is no call, or none that is of interest.
+    Idle,
+    /// The request is incomplete.
+    Partial,
+    /// The reply has to wait, which has this number.
+    Waiting(u64, AbortHandle),
+}
+
+impl Calls {
+    pub(super) fn new(floor: Arc<Floor>, connection: Arc<Connection>) -> Self {
+        Self {
+            floor,
+            connection,
+            list: Vec::new(),
+            partial: 0,
+            held: 0,
+            served: 0,
+            waits: JoinSet::new(),
+            waited: 0,
+            reply: Vec::new(),
+        }
+    }
+
+    /// Returns true if a request is incomplete.
+    pub(super) fn has_partial(&self) -> bool {
+        self.partial > 0
+    }
+
+    /// Counts what has been answered on the connection. A client that has a reply finds it counted, if this comes
+    /// before the reply leaves.
+    pub(super) fn count(&mut self) {
+        if self.served > 0 {
+            self.connection.count_requests(mem::take(&mut self.served));
+        }
+    }
+
+    /// Takes what a client sent.
+    pub(super) fn take(&mut self, event: Event<'_, Route>, http2: &mut Server<Route>) {
+        match event {
+            Event::Request {
+                slot,
+                route,
+                is_end,
+            } => self.request(slot, route, is_end, http2),
+            Event::Data { slot, data, is_end } => self.data(slot, data, is_end, http2),
+            Event::Reset(slot) => {
+                if let State::Waiting(_, wait) = self.end(slot) {
+                    wait.abort();
+                }
+            }
+        }
+    }
+
+    fn request(&mut self, slot: Slot, route: Route, is_end: bool, http2: &mut Server<Route>) {
+        let index = slot.index();
+        while self.list.len() <= index {
+            self.list.push(Call {
+                slot,
+                route,
+                state: State::Idle,
+                body: Vec::new(),
+                begun: None,
+            });
+        }
+        let call = &mut self.list[index];
+        call.slot = slot;
+        call.route = route;
+        call.state = State::Partial;
+        call.begun = None;
+        self.partial += 1;
+        match route {
+            // A caller with a stream of messages may wait for an answer to the first one.
+            Route::Refused(refusal) if is_end || refusal.is_of_grpc() => {
+                self.refuse(slot, refusal, http2);
+            }
+            Route::Refused(_) => {}
+            _ if is_end => self.refuse(slot, Refusal::NoMessage, http2),
+            _ => {}
+        }
+    }
+
+    fn data(&mut self, slot: Slot, data: &[u8], is_end: bool, http2: &mut Server<Route>) {
+        let limit = self.floor.max_message;
+        let call = &mut self.list[slot.index()];
+        if let Route::Refused(refusal) = call.route {
+            if is_end {
+                self.refuse(slot, refusal, http2);
+            }
+            return;
+        }
+        if is_end && call.body.is_empty() {
+            return self.whole(slot, data, http2);
+        }
+        call.body.extend_from_slice(data);
+        self.held += data.len();
+        if is_end {
+            let body = mem::take(&mut call.body);
+            self.held -= body.len();
+            self.whole(slot, &body, http2);
+            // A call that waits keeps a copy.
+            return self.keep(slot, body);
+        }
+        let known = call.body.first_chunk::<PREFIX>();
+        let refusal = match known.map(|prefix| length(*prefix, limit)) {
+            Some(Err(refusal)) => refusal,
+            Some(Ok(length)) if call.body.len() > PREFIX + length => Refusal::Several,
+            _ if self.held > HELD + limit => Refusal::Memory,
+            _ => return,
+        };
+        self.refuse(slot, refusal, http2);
+    }
+
+    /// Takes the body of a whole request.
+    fn whole(&mut self, slot: Slot, body: &[u8], http2: &mut Server<Route>) {
+        let checked = unary(body, self.floor.max_message)
+            .and_then(|message| Ok((message, self.check(slot, message)?)));
+        let (message, reply) = match checked {
+            Ok(checked) => checked,
+            Err(refusal) => return self.refuse(slot, refusal, http2),
+        };
+        let load = self.floor.chassis.load;
+        if load.is_immediate() && reply <= RESERVED {
+            load.apply_blocking();
+            return self.reply(slot, message, None, http2);
+        }
+        let call = &mut self.list[slot.index()];
+        call.body.clear();
+        call.body.extend_from_slice(message);
+        self.held += message.len();
+        self.partial -= 1;
+        self.waited += 1;
+        let (number, connection) = (self.waited, Arc::clone(&self.connection));
+        let wait = self.waits.spawn(async move {
+            load.apply().await;
+            let reserved = connection.reserve(reply).await;
+            Wait {
+                slot,
+                number,
+                reserved,
+            }
+        });
+        self.list[slot.index()].state = State::Waiting(number, wait);
+    }
+
+    /// Checks a message, and returns the length of the text that the reply makes of it.
+    fn check(&self, slot: Slot, message: &[u8]) -> Result<usize, Refusal> {
+        if self.list[slot.index()].route != Route::Echo {
+            return Ok(0);
+        }
+        let echo = Echo::decode(message)?;
+        match echo.response_bytes {
+            length if length > self.floor.max_message => Err(Refusal::ReplyTooLong),
+            // It is cut anywhere, and must still be UTF-8.
+            length if length > 0 && !echo.text.is_ascii() => Err(Refusal::NotAscii),
+            length => Ok(length),
+        }
+    }
+
+    /// Goes on with the calls that need not wait any more.
+    pub(super) fn go_on(&mut self, cx: &mut Context<'_>, http2: &mut Server<Route>) {
+        while !self.waits.is_empty()
+            && let Poll::Ready(Some(wait)) = self.waits.poll_join_next(cx)
+        {
+            // One that was reset has been aborted.
+            let Ok(Wait {
+                slot,
+                number,
+                reserved,
+            }) = wait
+            else {
+                continue;
+            };
+            let call = &mut self.list[slot.index()];
+            if !matches!(call.state, State::Waiting(own, _) if own == number) {
+                continue;
+            }
+            // As if its end had just come.
+            call.state = State::Partial;
+            self.partial += 1;
+            let Ok(reserved) = reserved else {
+                self.floor.chassis.count_error(MAX_MEMORY);
+                self.refuse(slot, Refusal::Memory, http2);
+                continue;
+            };
+            let message = mem::take(&mut call.body);
+            self.held -= message.len();
+            self.reply(slot, &message, reserved, http2);
+            self.keep(slot, message);
+        }
+    }
+
+    /// Replies to a message that has been checked.
+    fn reply(
+        &mut self,
+        slot: Slot,
+        message: &[u8],
+        reserved: Option<Reserved>,
+        http2: &mut Server<Route>,
+    ) {
+        self.served += 1;
+        let mut reply = mem::take(&mut self.reply);
+        reply.clear();
+        let made = if self.list[slot.index()].route == Route::Echo {
+            make_echo(message, &mut reply)
+        } else {
+            say_reply(message, &mut reply)
+        };
+        if let Err(refusal) = made {
+            self.reply = reply;
+            return self.refuse(slot, refusal, http2);
+        }
+        self.end(slot);
+        let heads = &self.floor.heads;
+        if reserved.is_some() {
+            let body = Bytes::from_owner(Held(reply, reserved));
+            http2.reply_shared(slot, &heads.begin, body, &heads.end);
+            return;
+        }
+        http2.reply(slot, &heads.begin, &reply, &heads.end);
+        if reply.capacity() <= KEPT {
+            self.reply = reply;
+        }
+    }
+
+    fn refuse(&mut self, slot: Slot, refusal: Refusal, http2: &mut Server<Route>) {
+        if let Some(kind) = refusal.kind() {
+            self.floor.chassis.count_error(kind);
+        }
+        self.end(slot);
+        http2.reply_head(slot, self.floor.heads.refusal(refusal));
+    }
+
+    /// Ends a call, and returns the state that it was in.
+    fn end(&mut self, slot: Slot) -> State {
+        let call = &mut self.list[slot.index()];
+        let state = mem::replace(&mut call.state, State::Idle);
+        if matches!(state, State::Partial) {
+            self.partial -= 1;
+        }
+        self.held -= call.body.len();
+        call.body.clear();
+        if call.body.capacity() > KEPT {
+            call.body = Vec::new();
+        }
+        state
+    }
+
+    /// Keeps the memory of a buffer for the next call in the slot, unless this one still has one.
+    fn keep(&mut self, slot: Slot, mut buffer: Vec<u8>) {
+        let call = &mut self.list[slot.index()];
+        if call.body.capacity() == 0 && buffer.capacity() <= KEPT {
+            buffer.clear();
+            call.body = buffer;
+        }
+    }
+
+    /// Ends the calls whose requests have taken too long.
+    pub(super) fn end_overdue(&mut self, http2: &mut Server<Route>) {
+        let (now, limit) = (clock::now(), self.floor.chassis.request_limit());
+        let mut overdue = Vec::new();
+        for call in &mut self.list {
+            if !matches!(call.state, State::Partial) {
+                continue;
+            }
+            let begun = *call.begun.get_or_insert(now);
+            let limit = limit.after(call.body.len() as u64);
+            if limit.is_some_and(|limit| now - begun >= limit) {
+                overdue.push(call.slot);
+            }
+        }
+        for slot in overdue {
+            self.floor.chassis.count_deadline(REQUEST_TIMEOUT);
+            self.refuse(slot, Refusal::Late, http2);
+        }
+    }
+}
+
+/// A reply, and the memory reserved for it.
+struct Held(
+    Vec<u8>,
+    #[expect(dead_code, reason = "held until it is dropped")] Option<Reserved>,
+);
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+fn make_echo(message: &[u8], out: &mut Vec<u8>) -> Result<(), Refusal> {
+    let Echo {
+        text,
+        response_bytes,
+    } = Echo::decode(message)?;
+    match response_bytes {
+        0 => echo_reply(text.len(), out, |out| {
+            out.extend_from_slice(text.as_bytes());
+        }),
+        length => {
+            out.reserve(length + 2 * PREFIX);
+            echo_reply(length, out, |out| {
+                payload::repeat_into(text.as_bytes(), length, out);
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,92 @@
+//! Echo and Say on netping's own HTTP/2, with nothing between the socket and the message: what a call costs at
+//! least.
+
+mod calls;
+mod connection;
+mod echo;
+mod routes;
+
+use std::{io, sync::Arc};
+
+use netping_http2::{Config, server};
+use netping_protocol::tls;
+use netping_serving::{Accepted, Chassis, echo::goodbye};
+
+use self::{connection::Connection, routes::Heads};
+use crate::GrpcArgs;
+
+/// What all connections share.
+#[derive(Debug)]
+pub(crate) struct Floor {
+    chassis: Arc<Chassis>,
+    config: server::Config,
+    max_message: usize,
+    heads: Heads,
+}
+
+/// Why a connection ends.
+#[derive(Debug)]
+enum End {
+    /// Both sides are done.
+    Done,
+    /// The server closes it. What decided that has counted it.
+    Closed,
+    /// The client broke a rule of HTTP/2.
+    Violation(netping_http2::Error),
+    /// The client speaks TLS to a port without it.
+    Tls,
+    /// The stream failed.
+    Failed(io::Error),
+}
+
+impl Floor {
+    pub(crate) fn new(chassis: Arc<Chassis>, args: &GrpcArgs) -> Self {
+        Self {
+            chassis,
+            config: server::Config {
+                windows: Config {
+                    stream_window: args.stream_window,
+                    connection_window: args.connection_window,
+                },
+                streams: args.max_streams,
+                frame: args.http2_frame,
+            },
+            max_message: args.max_message,
+            heads: Heads::new(args.max_message),
+        }
+    }
+
+    /// Serves a connection to its end.
+    pub(crate) async fn serve(self: Arc<Self>, accepted: Accepted) {
+        let (stream, guard) = accepted.into_parts();
+        let mut connection = Connection::new(Arc::clone(&self), stream, guard);
+        let end = connection.run().await;
+        match &end {
+            End::Done => {}
+            End::Closed => return,
+            End::Violation(error) => {
+                tracing::debug!("closing a connection: {error}");
+                let name = error.reason.name().unwrap_or("unknown").to_lowercase();
+                self.chassis.count_error(&format!("http2_goaway_{name}"));
+            }
+            End::Tls => self.chassis.count_error(TLS),
+            End::Failed(error) => {
+                tracing::debug!("connection: {error}");
+                return self.chassis.count_failure(error);
+            }
+        }
+        let (mut stream, guard, last) = connection.into_parts();
+        tokio::select! {
+            () = goodbye(&mut stream, &last) => {}
+            () = guard.closed() => {}
+        }
+    }
+}
+
+/// The kind under which a client that speaks TLS to a port without it is counted.
+const TLS: &str = "tls";
+
+/// Returns true if the first byte of a connection is that of a TLS handshake.
+fn is_tls(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&tls::HANDSHAKE)
+}

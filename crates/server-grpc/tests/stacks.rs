@@ -1,0 +1,431 @@
+//! What all stacks answer alike, and what the floor answers alone.
+
+use std::{
+    io::Write,
+    net::{Shutdown as Direction, TcpStream},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use netping_protocol::{
+    echopb::{EchoRequest, echo_client::EchoClient},
+    hello::hello_client::HelloClient,
+    message,
+    secure::Connector,
+    tls::{self, ClientOptions},
+};
+use netping_server_grpc::SERVICE;
+use netping_serving::testing::{TestServer, eventually, read_all};
+use prost::Message;
+use tonic::{Code, transport::Channel};
+
+const STACKS: [&str; 3] = ["tonic", "hyper", "floor"];
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+
+fn start(stack: &str, flags: &[&str]) -> TestServer {
+    TestServer::start(&SERVICE, &[&["--stack", stack], flags].concat())
+}
+
+async fn channel(server: &TestServer) -> Channel {
+    let url = format!("http://{}", server.address());
+    Channel::from_shared(url).unwrap().connect().await.unwrap()
+}
+
+fn request(input: &str, response_bytes: u32) -> EchoRequest {
+    EchoRequest {
+        input: input.to_owned(),
+        response_bytes,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn every_stack_and_runtime_answers_echo_and_say() {
+    for (stack, runtime) in STACKS
+        .into_iter()
+        .flat_map(|stack| [(stack, "per-core"), (stack, "multi-thread")])
+    {
+        let server = start(stack, &["--runtime", runtime]);
+        let channel = channel(&server).await;
+        let mut echo = EchoClient::new(channel.clone());
+        for (response_bytes, expected) in [(0, "abc"), (7, "abcabca")] {
+            let reply = echo.echo(request("abc", response_bytes)).await.unwrap();
+            assert_eq!(reply.into_inner().output, expected, "{stack}");
+        }
+        // Larger than a frame, than the windows, and than the memory that is given without a reservation.
+        let long = "x".repeat(3 << 20);
+        let reply = echo.echo(request(&long, 0)).await.unwrap();
+        assert!(reply.into_inner().output == long, "{stack}");
+        let reply = echo.echo(request("yx", 3 << 20)).await.unwrap();
+        assert!(reply.into_inner().output == "yx".repeat(3 << 19), "{stack}");
+        let reply = HelloClient::new(channel)
+            .say(message::benchmark())
+            .await
+            .unwrap();
+        assert_eq!(
+            reply.into_inner(),
+            message::say(message::benchmark()),
+            "{stack}"
+        );
+        assert_eq!(
+            server.metric("netping_requests_total").unwrap(),
+            "5",
+            "{stack}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn every_stack_refuses_with_the_same_codes() {
+    for stack in STACKS {
+        let server = start(stack, &["--max-message", "1000"]);
+        let mut client = Http2::connect(&server).await;
+        for (what, headers, body, code) in [
+            (
+                "an unknown method",
+                &[(":path", "/echopb.Echo/Other")][..],
+                EMPTY,
+                Code::Unimplemented,
+            ),
+            (
+                "an unknown service",
+                &[(":path", "/other.Other/Echo")],
+                EMPTY,
+                Code::Unimplemented,
+            ),
+            (
+                "an encoding",
+                &[("grpc-encoding", "gzip")],
+                b"\x01\0\0\0\x01x",
+                Code::Unimplemented,
+            ),
+            (
+                "a compressed message",
+                &[],
+                b"\x01\0\0\0\x01x",
+                Code::Internal,
+            ),
+            ("no message", &[], b"", Code::Internal),
+            ("half a message", &[], b"\0\0\0\0\x05\x0a", Code::Internal),
+            ("no UTF-8", &[], b"\0\0\0\0\x03\x0a\x01\xff", Code::Internal),
+            ("no protobuf", &[], b"\0\0\0\0\x01\x0a", Code::Internal),
+            (
+                "another wire type",
+                &[],
+                b"\0\0\0\0\x02\x08\x01",
+                Code::Internal,
+            ),
+            (
+                "an over-long message",
+                &[],
+                b"\0\0\0\x03\xe9",
+                Code::OutOfRange,
+            ),
+            (
+                "an over-long reply",
+                &[],
+                b"\0\0\0\0\x06\x0a\x01x\x10\xe9\x07",
+                Code::InvalidArgument,
+            ),
+            (
+                "text that is cut",
+                &[],
+                b"\0\0\0\0\x06\x0a\x02\xc3\xa9\x10\x01",
+                Code::InvalidArgument,
+            ),
+            (
+                "a good one",
+                &[("content-type", "application/grpc+proto")],
+                EMPTY,
+                Code::Ok,
+            ),
+        ] {
+            let (answer, _sending) = client.send(headers, body, true).await;
+            assert_eq!(answer.await.unwrap().1, code, "{stack}: {what}");
+        }
+        assert_eq!(server.errors("grpc_invalid_argument"), 2, "{stack}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn only_the_floor_looks_at_the_content_type_and_the_method() {
+    for (stack, status) in [("tonic", 200), ("hyper", 200), ("floor", 415)] {
+        let server = start(stack, &[]);
+        let mut client = Http2::connect(&server).await;
+        let headers = [("content-type", "text/plain")];
+        let (answer, _sending) = client.send(&headers, EMPTY, true).await;
+        assert_eq!(answer.await.unwrap().0, status, "{stack}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn every_stack_finishes_the_call_in_flight_of_a_drain() {
+    for stack in STACKS {
+        let server = start(stack, &["--delay", "300ms", "--drain-timeout", "20s"]);
+        let mut client = Http2::connect(&server).await;
+        let (call, _sending) = client.send(&[], EMPTY, true).await;
+        // This one waits for nothing. It comes after the call, so that the server has that one.
+        let other = [(":path", "/other.Other/Echo")];
+        let (other, _sending) = client.send(&other, EMPTY, true).await;
+        assert_eq!(other.await.unwrap().1, Code::Unimplemented, "{stack}");
+        server.shut_down();
+        eventually("a closed port", || {
+            TcpStream::connect(server.address()).is_err()
+        });
+        assert_eq!(call.await.unwrap().1, Code::Ok, "{stack}");
+        // The connection is at its end, which the server waits for.
+        drop(client);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn every_stack_answers_over_tls() {
+    for stack in STACKS {
+        let server = start(stack, &["--tls-self-signed"]);
+        let stream = tokio::net::TcpStream::connect(server.address())
+            .await
+            .unwrap();
+        let options = ClientOptions {
+            insecure: true,
+            ..ClientOptions::default()
+        };
+        let config = tls::client(&options, &[b"h2"]).unwrap();
+        let name = "localhost".try_into().unwrap();
+        let connector = Connector::Tls(config.into(), name);
+        let stream = connector.connect(stream).await.unwrap();
+        let mut client = Http2::on(stream).await;
+        let (answer, _sending) = client.send(&[], EMPTY, true).await;
+        assert_eq!(answer.await.unwrap().1, Code::Ok, "{stack}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn every_stack_ends_a_request_that_does_not_go_on() {
+    for stack in STACKS {
+        let server = start(stack, &["--request-timeout", "200ms"]);
+        let mut client = Http2::connect(&server).await;
+        // The sender stays, so that the stream is not reset.
+        let (answer, _sending) = client.send(&[], b"\0\0\0\0\x03\x0a", false).await;
+        assert_eq!(answer.await.unwrap().1, Code::DeadlineExceeded, "{stack}");
+        assert_eq!(server.errors("request_timeout"), 1, "{stack}");
+        let (answer, _sending) = client.send(&[], EMPTY, true).await;
+        assert_eq!(answer.await.unwrap().1, Code::Ok, "{stack}");
+    }
+}
+
+#[test]
+fn every_stack_bounds_the_resets_that_a_peer_provokes() {
+    for stack in STACKS {
+        let server = start(stack, &[]);
+        let mut bytes = PREFACE.to_vec();
+        for stream in (1..2 * 1100_u32).step_by(2) {
+            // HEADERS with a method only: the server must reset the stream.
+            bytes.extend([0, 0, 1, 1, 5]);
+            bytes.extend(stream.to_be_bytes());
+            bytes.push(0x82);
+        }
+        let frames = answer(&server, &bytes);
+        let resets = frames.iter().filter(|(kind, _)| *kind == 3).count() as u64;
+        assert!(resets <= 1024, "{stack}: {resets}");
+        // ENHANCE_YOUR_CALM.
+        let (_, goaway) = frames.iter().find(|(kind, _)| *kind == 7).unwrap();
+        assert_eq!(goaway[4..8], [0, 0, 0, 11], "{stack}");
+        server.await_error("http2_goaway_enhance_your_calm");
+        assert_eq!(
+            server.errors("http2_reset_protocol_error"),
+            resets,
+            "{stack}"
+        );
+    }
+}
+
+#[test]
+fn every_stack_lets_a_drain_end_without_an_answer() {
+    for stack in STACKS {
+        let server = start(stack, &["--drain-timeout", "1h"]);
+        let mut silent = server.connect();
+        silent.write_all(PREFACE).unwrap();
+        server.await_connections(1);
+        server.shut_down();
+        read_all(&mut silent);
+    }
+}
+
+#[test]
+fn every_stack_closes_a_peer_that_is_late_or_speaks_tls() {
+    for stack in STACKS {
+        let server = start(stack, &["--first-byte-timeout", "200ms"]);
+        let mut peer = server.connect();
+        // Half a preface is not enough.
+        peer.write_all(&PREFACE[..12]).unwrap();
+        read_all(&mut peer);
+        server.await_error("first_byte_timeout");
+        let mut peer = server.connect();
+        peer.write_all(b"\x16\x03\x01\x00\x05hello").unwrap();
+        read_all(&mut peer);
+        server.await_error("tls");
+    }
+}
+
+#[test]
+fn the_floor_closes_a_peer_whose_frame_does_not_go_on() {
+    let server = start("floor", &["--request-timeout", "200ms"]);
+    let mut peer = server.connect();
+    peer.write_all(&[PREFACE, b"\0\0\x05\x01\x05"].concat())
+        .unwrap();
+    read_all(&mut peer);
+    server.await_error("request_timeout");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_floor_frees_a_call_that_is_reset() {
+    let server = start("floor", &["--delay", "1h", "--max-streams", "1"]);
+    let mut client = Http2::connect(&server).await;
+    for _ in 0..3 {
+        let (answer, mut sending) = client.send(&[], EMPTY, true).await;
+        sending.send_reset(h2::Reason::CANCEL);
+        drop(answer);
+    }
+    // It would be refused if one of the others were still there.
+    let (answer, _sending) = client
+        .send(&[(":path", "/other.Other/Echo")], EMPTY, true)
+        .await;
+    assert_eq!(answer.await.unwrap().1, Code::Unimplemented);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn the_floor_waits_with_large_replies_that_nobody_takes() {
+    let server = start("floor", &[]);
+    let mut client = Http2::connect(&server).await;
+    let message = request("x", 16 << 20).encode_to_vec();
+    let prefix = (message.len() as u32).to_be_bytes();
+    let body: &'static [u8] = [&[0], &prefix[..], &message].concat().leak();
+    let mut heads = Vec::new();
+    for _ in 0..5 {
+        heads.push(client.open(&[], body).await);
+    }
+    // Four replies of 16 MiB are 64 MiB. Nothing of them is read.
+    let fifth = heads.pop().unwrap();
+    let mut unread = Vec::new();
+    for head in heads {
+        unread.push(head.await.unwrap());
+    }
+    // This one came after the fifth, and is small.
+    client.open(&[], EMPTY).await.await.unwrap();
+    let mut fifth = Box::pin(fifth);
+    let waited = tokio::time::timeout(Duration::ZERO, fifth.as_mut()).await;
+    assert!(waited.is_err());
+    drop(unread);
+    fifth.await.unwrap();
+}
+
+/// An empty message.
+const EMPTY: &[u8] = b"\0\0\0\0\0";
+
+/// Sends bytes, and returns the kinds and payloads of the frames of the answer.
+fn answer(server: &TestServer, bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let mut peer = server.connect();
+    // The server may close while this is being written.
+    let _ = peer.write_all(bytes);
+    let _ = peer.shutdown(Direction::Write);
+    let answer = read_all(&mut peer);
+    let (mut frames, mut rest) = (Vec::new(), &answer[..]);
+    while let Some((header, after)) = rest.split_first_chunk::<9>() {
+        let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
+        let (payload, next) = after.split_at(length.min(after.len()));
+        frames.push((header[3], payload.to_vec()));
+        rest = next;
+    }
+    frames
+}
+
+/// A client that sends its own bytes as messages.
+struct Http2 {
+    requests: h2::client::SendRequest<Bytes>,
+}
+
+impl Http2 {
+    async fn connect(server: &TestServer) -> Self {
+        Self::on(
+            tokio::net::TcpStream::connect(server.address())
+                .await
+                .unwrap(),
+        )
+        .await
+    }
+
+    async fn on<S>(stream: S) -> Self
+    where
+        S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+    {
+        let (requests, connection) = h2::client::handshake(stream).await.unwrap();
+        tokio::spawn(connection);
+        Self { requests }
+    }
+
+    /// Sends a call of Echo with headers, of which some replace the usual ones. The body may go on.
+    async fn begin(
+        &mut self,
+        headers: &[(&str, &str)],
+        body: &'static [u8],
+        is_whole: bool,
+    ) -> (h2::client::ResponseFuture, h2::SendStream<Bytes>) {
+        let all = [
+            &[
+                (":path", "/echopb.Echo/Echo"),
+                ("content-type", "application/grpc"),
+            ],
+            headers,
+        ]
+        .concat();
+        let last = |name| all.iter().rfind(|(other, _)| *other == name).unwrap().1;
+        let mut request = http::Request::post(format!("http://test{}", last(":path")));
+        for (name, value) in &all[1..] {
+            if !name.starts_with(':') && last(name) == *value {
+                request = request.header(*name, *value);
+            }
+        }
+        self.requests = self.requests.clone().ready().await.unwrap();
+        let request = request.body(()).unwrap();
+        let (reply, mut sending) = self.requests.send_request(request, false).unwrap();
+        sending
+            .send_data(Bytes::from_static(body), is_whole)
+            .unwrap();
+        (reply, sending)
+    }
+
+    /// Sends a whole call, and returns the head of its reply to come.
+    async fn open(
+        &mut self,
+        headers: &[(&str, &str)],
+        body: &'static [u8],
+    ) -> h2::client::ResponseFuture {
+        self.begin(headers, body, true).await.0
+    }
+
+    /// Sends a call, and returns its status of HTTP and its code to come.
+    async fn send(
+        &mut self,
+        headers: &[(&str, &str)],
+        body: &'static [u8],
+        is_whole: bool,
+    ) -> (tokio::task::JoinHandle<(u16, Code)>, h2::SendStream<Bytes>) {
+        let (reply, sending) = self.begin(headers, body, is_whole).await;
+        (tokio::spawn(status(reply)), sending)
+    }
+}
+
+async fn status(reply: h2::client::ResponseFuture) -> (u16, Code) {
+    let Ok(reply) = reply.await else {
+        return (0, Code::Cancelled);
+    };
+    let (head, mut body) = reply.into_parts();
+    while let Some(data) = body.data().await {
+        data.unwrap();
+    }
+    let trailers = body.trailers().await.unwrap().unwrap_or_default();
+    let status = trailers
+        .get("grpc-status")
+        .or(head.headers.get("grpc-status"));
+    let code = status.map_or(Code::Unknown, |status| Code::from_bytes(status.as_bytes()));
+    (head.status.as_u16(), code)
+}
