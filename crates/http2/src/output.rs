@@ -49,7 +49,7 @@ impl Output {
     }
 
     /// Appends a frame whose payload `write` appends, and returns where it begins, and its length.
-    pub(crate) fn frame_with(
+    fn frame_with(
         &mut self,
         header: Header,
         write: impl FnOnce(&mut Vec<u8>),
@@ -89,7 +89,7 @@ impl Output {
     }
 
     /// Removes and returns what follows the place `start`.
-    pub(crate) fn take_from(&mut self, start: usize) -> Vec<u8> {
+    fn take_from(&mut self, start: usize) -> Vec<u8> {
         self.buffer.split_off(start)
     }
 }

@@ -3,14 +3,14 @@
 use super::{Body, Client, Event, Phase, Slot};
 use crate::{
     error::Reason,
-    frame::{HEADER, Header, flag, kind},
+    frame::{Header, kind},
     head::Head,
 };
 
 impl Client {
     /// Returns true if the server allows one more stream.
     pub(super) fn may_open(&self) -> bool {
-        self.streams.open < self.peer.streams && !self.is_spent()
+        self.streams.open_count() < self.peer.streams as usize && !self.is_spent()
     }
 
     /// Opens a stream for the request in a slot; sends its head, and of its body what is allowed.
@@ -18,7 +18,9 @@ impl Client {
         let windows = (self.peer.window, self.config.stream_window);
         let id = self.streams.open(slot, windows.0, windows.1);
         let is_empty = body.as_slice().is_empty();
-        self.send_head(id, head, is_empty);
+        let (stream, longest) = ((id, is_empty), self.peer.frame);
+        self.output
+            .header_block(stream, head, &mut self.encoder, longest);
         let sent = if is_empty {
             0
         } else {
@@ -30,26 +32,6 @@ impl Client {
         if !stream.is_sent {
             stream.body = body.rest(sent);
             self.queue(slot);
-        }
-    }
-
-    fn send_head(&mut self, id: u32, head: &Head, is_end: bool) {
-        let end = if is_end { flag::END_STREAM } else { 0 };
-        let header = Header::new(kind::HEADERS, end | flag::END_HEADERS, id);
-        let (encoder, output) = (&mut self.encoder, &mut self.output);
-        let (start, length) = output.frame_with(header, |out| encoder.encode(head, out));
-        if length <= self.peer.frame {
-            return;
-        }
-        let whole = output.take_from(start);
-        let mut header = Header::new(kind::HEADERS, end, id);
-        let mut parts = whole[HEADER..].chunks(self.peer.frame).peekable();
-        while let Some(part) = parts.next() {
-            if parts.peek().is_none() {
-                header.flags |= flag::END_HEADERS;
-            }
-            output.frame(header, part);
-            header = Header::new(kind::CONTINUATION, 0, id);
         }
     }
 

@@ -1,6 +1,6 @@
 //! The streams of a connection.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
@@ -8,14 +8,11 @@ use crate::{
     error::Error,
     flow::{LARGEST, ReceiveWindow, SendWindow},
     head::Head,
+    places::Places,
 };
 
 /// Cancelled streams whose late frames are told from forbidden ones.
 const CANCELLED: usize = 10_000;
-
-/// Places to look a stream up by its identifier, at first.
-const PLACES: usize = 64;
-const MOST_PLACES: usize = 1 << 16;
 
 /// The state of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,12 +61,8 @@ pub(super) struct Streams {
     free: Vec<u32>,
     /// The next identifier.
     next: u32,
-    /// Number of open streams.
-    pub(super) open: u32,
-    /// Identifier and slot, at the place that the identifier determines; 0: empty.
-    places: Vec<(u32, u32)>,
-    /// The streams whose place is taken by another, which has been open for long.
-    displaced: BTreeMap<u32, u32>,
+    /// The slots of those that are open.
+    places: Places,
     /// Streams that this end has reset, and on which the peer may not know it yet.
     cancelled: BTreeSet<u32>,
     /// Those up to this one may be cancelled, and are forgotten.
@@ -95,9 +88,7 @@ impl Default for Streams {
             slab: Vec::new(),
             free: Vec::new(),
             next: 1,
-            open: 0,
-            places: vec![(0, 0); PLACES],
-            displaced: BTreeMap::new(),
+            places: Places::default(),
             cancelled: BTreeSet::new(),
             forgotten: 0,
         }
@@ -142,6 +133,11 @@ impl Streams {
         &mut self.slab[slot as usize]
     }
 
+    /// Returns the number of open streams.
+    pub(super) fn open_count(&self) -> usize {
+        self.places.count()
+    }
+
     /// Returns true if there is no identifier left (RFC 9113, section 5.1.1).
     pub(super) fn are_used_up(&self) -> bool {
         self.next > LARGEST
@@ -151,7 +147,6 @@ impl Streams {
     pub(super) fn open(&mut self, slot: u32, send_window: u32, receive_window: u32) -> u32 {
         let id = self.next;
         self.next += 2;
-        self.open += 1;
         let stream = self.at(slot);
         stream.phase = Phase::Open;
         stream.id = id;
@@ -161,15 +156,7 @@ impl Streams {
         stream.held = 0;
         stream.is_answered = false;
         stream.promised = None;
-        if self.open as usize > self.places.len() / 2 && self.places.len() < MOST_PLACES {
-            self.grow();
-        }
-        let place = self.place(id);
-        if self.places[place].0 == 0 {
-            self.places[place] = (id, slot);
-        } else {
-            self.displaced.insert(id, slot);
-        }
+        self.places.insert(id, slot);
         id
     }
 
@@ -178,13 +165,7 @@ impl Streams {
         let stream = self.at(slot);
         stream.phase = Phase::Ended;
         let (id, held) = (stream.id, stream.held);
-        let place = self.place(id);
-        if self.places[place].0 == id {
-            self.places[place] = (0, 0);
-        } else {
-            self.displaced.remove(&id);
-        }
-        self.open -= 1;
+        self.places.remove(id);
         held
     }
 
@@ -205,12 +186,8 @@ impl Streams {
 
     /// Returns whose the frames of a stream are.
     pub(super) fn owner(&self, id: u32) -> Owner {
-        let (other, slot) = self.places[self.place(id)];
-        if other == id {
+        if let Some(slot) = self.places.find(id) {
             return Owner::Slot(slot);
-        }
-        if let Some(slot) = self.displaced.get(&id) {
-            return Owner::Slot(*slot);
         }
         match id {
             _ if id.is_multiple_of(2) || id >= self.next => Owner::Nobody,
@@ -237,26 +214,6 @@ impl Streams {
         let wanted = slots.filter(|(_, stream)| stream.phase == Phase::Open && is_wanted(stream));
         wanted.map(|(slot, _)| slot).collect()
     }
-
-    fn place(&self, id: u32) -> usize {
-        (id >> 1) as usize & (self.places.len() - 1)
-    }
-
-    /// Doubles the places.
-    fn grow(&mut self) {
-        let more = vec![(0, 0); self.places.len() * 2];
-        let places = std::mem::replace(&mut self.places, more);
-        let displaced = std::mem::take(&mut self.displaced);
-        let taken = places.into_iter().filter(|(id, _)| *id != 0);
-        for (id, slot) in taken.chain(displaced) {
-            let place = self.place(id);
-            if self.places[place].0 == 0 {
-                self.places[place] = (id, slot);
-            } else {
-                self.displaced.insert(id, slot);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -264,30 +221,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn streams_are_found_however_long_the_others_last() {
+    fn a_frame_is_its_streams() {
         let mut streams = Streams::default();
-        let slots: Vec<_> = (0..3).map(|_| streams.reserve()).collect();
-        let long = streams.open(slots[0], 1, 1);
-        for _ in 0..1000 {
-            let ids = [slots[1], slots[2]].map(|slot| (slot, streams.open(slot, 1, 1)));
-            assert_eq!(streams.owner(long), Owner::Slot(slots[0]));
-            for (slot, id) in ids {
-                assert_eq!(streams.owner(id), Owner::Slot(slot));
-                streams.end(slot);
-                assert_eq!(streams.owner(id), Owner::Ended);
-            }
-        }
-        assert_eq!(streams.owner(4001), Owner::Ended);
-        assert_eq!(streams.owner(4003), Owner::Nobody);
-        assert_eq!(streams.owner(2), Owner::Nobody);
-        // Room is made for as many as are open.
-        let many: Vec<_> = (0..500).map(|_| streams.reserve()).collect();
-        let ids: Vec<_> = many.iter().map(|slot| streams.open(*slot, 1, 1)).collect();
-        assert!(streams.places.len() >= 1000);
-        for (slot, id) in many.iter().zip(ids) {
-            assert_eq!(streams.owner(id), Owner::Slot(*slot));
-        }
-        assert_eq!(streams.owner(long), Owner::Slot(slots[0]));
+        assert_eq!(streams.owner(0), Owner::Nobody);
+        let slot = streams.reserve();
+        let id = streams.open(slot, 1, 1);
+        assert_eq!(
+            (streams.owner(id), streams.open_count()),
+            (Owner::Slot(slot), 1)
+        );
+        assert_eq!([2, id + 2].map(|id| streams.owner(id)), [Owner::Nobody; 2]);
+        streams.end(slot);
+        assert_eq!((streams.owner(id), streams.open_count()), (Owner::Ended, 0));
     }
 
     #[test]
