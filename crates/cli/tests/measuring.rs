@@ -322,6 +322,7 @@ fn the_ladder_climbs_every_server() {
         "TCP+PSK",
         "TCP+TLS",
         "QUIC",
+        "gRPC floor",
         "gRPC",
         "gRPC+TLS",
     ];
@@ -356,7 +357,7 @@ fn the_ladder_climbs_every_server() {
         assert!(known, "{rung}");
     }
     // Every rung but the reference, under each load, and each that shares connections.
-    assert_eq!(run["pairings"].as_array().unwrap().len(), 7 + 7 + 3);
+    assert_eq!(run["pairings"].as_array().unwrap().len(), 8 + 8 + 4);
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(
         text.contains("3 rounds: too few to call anything a difference"),

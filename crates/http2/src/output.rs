@@ -49,11 +49,7 @@ impl Output {
     }
 
     /// Appends a frame whose payload `write` appends, and returns where it begins, and its length.
-    fn frame_with(
-        &mut self,
-        header: Header,
-        write: impl FnOnce(&mut Vec<u8>),
-    ) -> (usize, usize) {
+    fn frame_with(&mut self, header: Header, write: impl FnOnce(&mut Vec<u8>)) -> (usize, usize) {
         let start = self.buffer.len();
         self.buffer.extend_from_slice(&[0; HEADER]);
         write(&mut self.buffer);

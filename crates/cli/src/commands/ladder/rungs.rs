@@ -11,6 +11,8 @@ pub struct Rung {
     pub name: &'static str,
     /// Name of the server for `netping serve`.
     pub server: &'static str,
+    /// Flags of the server beside those of its security.
+    own_flags: &'static [&'static str],
     security: Encryption,
     /// The client shows a certificate.
     pub mutual: bool,
@@ -26,8 +28,11 @@ const REFERENCE: &str = "TCP tokio";
 /// A second server like the reference: their difference is noise.
 pub const AGAIN: &str = "TCP again";
 
+/// gRPC without a library for HTTP/2 or gRPC: the price of the protocol, and the least that a framework stands on.
+const FLOOR: &str = "gRPC floor";
+
 /// The rungs, from the plainest up.
-pub const RUNGS: [Rung; 9] = [
+pub const RUNGS: [Rung; 10] = [
     Rung {
         over: None,
         ..Rung::new(REFERENCE, "tokio", Encryption::None, REFERENCE)
@@ -42,7 +47,11 @@ pub const RUNGS: [Rung; 9] = [
         ..Rung::new("TCP+mTLS", "tokio", Encryption::Tls, "TCP+TLS")
     },
     Rung::new("QUIC", "quic", Encryption::Tls, "TCP+TLS"),
-    Rung::new("gRPC", "grpc", Encryption::None, REFERENCE),
+    Rung {
+        own_flags: &["--stack", "floor"],
+        ..Rung::new(FLOOR, "grpc", Encryption::None, REFERENCE)
+    },
+    Rung::new("gRPC", "grpc", Encryption::None, FLOOR),
     Rung::new("gRPC+TLS", "grpc", Encryption::Tls, "gRPC"),
 ];
 
@@ -56,6 +65,7 @@ impl Rung {
         Self {
             name,
             server,
+            own_flags: &[],
             security,
             mutual: false,
             over: Some(over),
@@ -76,9 +86,13 @@ impl Rung {
         if self.mutual {
             files.push(("--tls-client-ca", credentials::CA));
         }
-        files
+        let files = files
             .into_iter()
-            .flat_map(|(flag, file)| [OsString::from(flag), folder.join(file).into()])
+            .flat_map(|(flag, file)| [OsString::from(flag), folder.join(file).into()]);
+        self.own_flags
+            .iter()
+            .map(OsString::from)
+            .chain(files)
             .collect()
     }
 }
