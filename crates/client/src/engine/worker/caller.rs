@@ -17,8 +17,9 @@ use crate::{
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Times that a request is sent, if the server says that it has not processed it.
-const ATTEMPTS: u32 = 3;
+/// Times that a request is sent, if the server says that it has not processed it: as often as Go's client sends
+/// one. Where many callers share a connection that the server ends after some requests, one may be late several times.
+const ATTEMPTS: u32 = 7;
 
 /// Sends one request after the other until there are no more.
 pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
