@@ -91,7 +91,13 @@ impl<S: Io> Shared<S> {
 
     pub(super) fn begin(&mut self, head: &Head, body: Body<'_>, streams: bool) -> Result<Slot> {
         if let Some(failure) = &self.ended {
-            return Err(failure.clone());
+            let failure = failure.clone();
+            // The server has none of this request.
+            return Err(if self.is_spent() {
+                failure.unprocessed()
+            } else {
+                failure
+            });
         }
         let Some(slot) = self.client.request(head, body) else {
             return Err(self.goodbye());
@@ -105,6 +111,14 @@ impl<S: Io> Shared<S> {
         self.open += 1;
         self.wake_driver();
         Ok(slot)
+    }
+
+    /// Returns true if the server has sent GOAWAY or closed the connection, or no stream is left.
+    pub(super) fn is_spent(&self) -> bool {
+        match &self.ended {
+            Some(failure) => matches!(failure.kind, ErrorKind::Eof | ErrorKind::Goaway),
+            None => self.client.is_spent(),
+        }
     }
 
     /// Returns the failure of a request that a connection does not take any more.

@@ -19,7 +19,6 @@ use netping_http2::{
     client::{Body, Slot},
     head::Head,
 };
-use netping_measure::error_kind::ErrorKind;
 use netping_protocol::secure::Stream;
 use tokio::{task, time};
 
@@ -65,15 +64,12 @@ impl<S: Io> Handle<S> {
 
     /// Returns true if the server has sent GOAWAY or closed the connection, or no stream is left.
     pub(crate) fn is_spent(&mut self) -> bool {
-        let shared = &mut *self.shared.borrow_mut();
+        let mut shared = self.shared.borrow_mut();
         if !shared.is_driven {
             // No task has to be woken: the next request looks for itself.
             shared.read_all(&mut Context::from_waker(Waker::noop()));
         }
-        match &shared.ended {
-            Some(failure) => matches!(failure.kind, ErrorKind::Eof | ErrorKind::Goaway),
-            None => shared.client.is_spent(),
-        }
+        shared.is_spent()
     }
 
     /// Sends a request, and gives the reply to `reader`. A request that is dropped is cancelled.

@@ -234,6 +234,26 @@ async fn the_end_of_a_connection_is_told_by_its_kind() {
 }
 
 #[tokio::test(flavor = "current_thread")]
+async fn a_request_that_comes_after_the_end_can_be_sent_again() {
+    LocalSet::new()
+        .run_until(async {
+            let (mut one, mut far) = opened().await;
+            let mut late = one.share();
+            let server = async {
+                read_until(&mut far, &body(1)).await;
+                far.shutdown().await.unwrap();
+            };
+            let (begun, ()) = tokio::join!(call(&mut one), server);
+            for (failure, is_unprocessed) in [(begun, false), (call(&mut late).await, true)] {
+                let failure = failure.unwrap_err();
+                let found = (failure.kind, failure.lost, failure.unprocessed);
+                assert_eq!(found, (ErrorKind::Eof, true, is_unprocessed));
+            }
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "current_thread")]
 async fn a_reset_concerns_its_request_alone() {
     LocalSet::new()
         .run_until(async {
