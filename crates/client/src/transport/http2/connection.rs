@@ -228,8 +228,13 @@ impl<S: Io> Shared<S> {
         self.poll_read(cx).is_ready()
     }
 
-    /// Reads what has come.
-    pub(super) fn read_all(&mut self, cx: &mut Context<'_>) {
+    /// Reads what has come, unless somebody does who waits for it.
+    pub(super) fn look(&mut self) {
+        if self.is_driven || self.open > 0 {
+            return;
+        }
+        // No task has to be woken: the next request looks for itself.
+        let cx = &mut Context::from_waker(Waker::noop());
         while self.ended.is_none() && self.poll_read(cx).is_ready() {}
     }
 

@@ -10,7 +10,7 @@ use std::{
     future::poll_fn,
     mem,
     rc::{Rc, Weak},
-    task::{Context, Poll, Waker},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -65,10 +65,7 @@ impl<S: Io> Handle<S> {
     /// Returns true if the server has sent GOAWAY or closed the connection, or no stream is left.
     pub(crate) fn is_spent(&mut self) -> bool {
         let mut shared = self.shared.borrow_mut();
-        if !shared.is_driven {
-            // No task has to be woken: the next request looks for itself.
-            shared.read_all(&mut Context::from_waker(Waker::noop()));
-        }
+        shared.look();
         shared.is_spent()
     }
 

@@ -253,6 +253,23 @@ async fn a_request_that_comes_after_the_end_can_be_sent_again() {
         .await;
 }
 
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn to_look_at_a_connection_leaves_its_caller_waiting_for_the_reply() {
+    LocalSet::new()
+        .run_until(async {
+            let (mut one, mut far) = opened().await;
+            let mut other = one.share();
+            // A task of its own, which nothing but the reply wakes.
+            let called = tokio::task::spawn_local(async move { call(&mut one).await });
+            read_until(&mut far, &body(1)).await;
+            assert!(!other.is_spent());
+            far.write_all(REPLY).await.unwrap();
+            let reply = time::timeout(Duration::from_mins(1), called).await.unwrap();
+            assert_eq!(reply.unwrap().unwrap(), b"ab");
+        })
+        .await;
+}
+
 #[tokio::test(flavor = "current_thread")]
 async fn a_reset_concerns_its_request_alone() {
     LocalSet::new()
