@@ -70,8 +70,8 @@ impl Client {
         self.output.frame(header, &reason.0.to_be_bytes());
     }
 
-    /// Tells the requests that the server has not processed and will not: those that wait, and those on
-    /// streams after `last`.
+    /// Tells the requests that the server has not processed and will not: those on streams after `last`, and
+    /// those that wait. They are told in their order, so that the oldest can be the first to be sent again.
     pub(super) fn leave(
         &mut self,
         last: u32,
@@ -79,6 +79,7 @@ impl Client {
         on: &mut impl FnMut(Slot, Event<'_>),
     ) {
         let mut left = self.streams.open_slots(|stream| stream.id > last);
+        left.sort_unstable_by_key(|slot| self.streams.at(*slot).id);
         for slot in &left {
             self.end(*slot);
         }

@@ -619,6 +619,18 @@ fn goaway_leaves_the_later_requests_and_those_that_wait() {
 }
 
 #[test]
+fn requests_that_are_left_are_told_in_their_order() {
+    let mut client = greeted();
+    let [first, second] = [(); 2].map(|()| request(&mut client, 1));
+    client.close(first);
+    // It has the place of the first one.
+    let third = request(&mut client, 1);
+    let events = received(&mut client, &goaway(0, 0)).unwrap();
+    let told: Vec<_> = events.iter().map(|(slot, _)| *slot).collect();
+    assert_eq!(told, [second.0, third.0]);
+}
+
+#[test]
 fn a_refused_stream_is_not_processed_and_a_reset_one_may_be() {
     let reset = |id, reason| frame(kind::RST_STREAM, 0, id, &[0, 0, 0, reason]);
     let mut client = greeted();
