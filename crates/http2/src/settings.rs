@@ -4,7 +4,6 @@ use crate::{
     error::Error,
     flow::{DEFAULT, LARGEST},
     frame::DEFAULT_MAX_SIZE,
-    server,
 };
 
 /// The settings of this end.
@@ -31,13 +30,14 @@ const FIRST_STREAMS: u32 = 100;
 /// The dynamic table's size that HPACK begins with, in bytes.
 pub(crate) const TABLE: u32 = 4096;
 
-mod id {
-    pub(super) const HEADER_TABLE_SIZE: u16 = 1;
-    pub(super) const ENABLE_PUSH: u16 = 2;
-    pub(super) const MAX_CONCURRENT_STREAMS: u16 = 3;
-    pub(super) const INITIAL_WINDOW_SIZE: u16 = 4;
-    pub(super) const MAX_FRAME_SIZE: u16 = 5;
-    pub(super) const MAX_HEADER_LIST_SIZE: u16 = 6;
+/// The identifiers of settings.
+pub(crate) mod id {
+    pub(crate) const HEADER_TABLE_SIZE: u16 = 1;
+    pub(crate) const ENABLE_PUSH: u16 = 2;
+    pub(crate) const MAX_CONCURRENT_STREAMS: u16 = 3;
+    pub(crate) const INITIAL_WINDOW_SIZE: u16 = 4;
+    pub(crate) const MAX_FRAME_SIZE: u16 = 5;
+    pub(crate) const MAX_HEADER_LIST_SIZE: u16 = 6;
 }
 
 /// The settings of the peer.
@@ -108,31 +108,10 @@ impl PeerSettings {
     }
 }
 
-/// Returns the payload of a client's SETTINGS: no push, and the window of streams. The rest is as the
-/// RFC has it by default.
-pub(crate) fn of_client(config: Config) -> [u8; 12] {
-    let mut payload = [0; 12];
-    let (push, window) = payload.split_at_mut(6);
-    push[..2].copy_from_slice(&id::ENABLE_PUSH.to_be_bytes());
-    window[..2].copy_from_slice(&id::INITIAL_WINDOW_SIZE.to_be_bytes());
-    window[2..].copy_from_slice(&config.stream_window.to_be_bytes());
-    payload
-}
-
-/// Returns the payload of a server's SETTINGS.
-pub(crate) fn of_server(config: &server::Config) -> [u8; 24] {
-    let settings = [
-        (id::MAX_CONCURRENT_STREAMS, config.streams),
-        (id::INITIAL_WINDOW_SIZE, config.windows.stream_window),
-        (id::MAX_FRAME_SIZE, config.frame),
-        (id::MAX_HEADER_LIST_SIZE, server::HEADER_LIST),
-    ];
-    let mut payload = [0; 24];
-    for (place, (id, value)) in payload.as_chunks_mut::<6>().0.iter_mut().zip(settings) {
-        place[..2].copy_from_slice(&id.to_be_bytes());
-        place[2..].copy_from_slice(&value.to_be_bytes());
-    }
-    payload
+/// Returns the payload of a SETTINGS frame. Settings that are left out are as the RFC has them by default.
+pub(crate) fn payload(settings: &[(u16, u32)]) -> Vec<u8> {
+    let encode = |(id, value): &(u16, u32)| [&id.to_be_bytes()[..], &value.to_be_bytes()].concat();
+    settings.iter().flat_map(encode).collect()
 }
 
 #[cfg(test)]

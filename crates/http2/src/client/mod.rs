@@ -24,7 +24,7 @@ use crate::{
     head::Head,
     hpack::{encoder::Encoder, replies::Replies},
     output::Output,
-    settings::{self, Config, PeerSettings},
+    settings::{self, Config, PeerSettings, id},
 };
 
 /// The place of a request on its connection, from [`Client::request`] to [`Client::close`].
@@ -105,7 +105,11 @@ impl Client {
         let mut output = Output::default();
         output.raw(PREFACE);
         let header = Header::new(kind::SETTINGS, 0, 0);
-        output.frame(header, &settings::of_client(config));
+        let settings = settings::payload(&[
+            (id::ENABLE_PUSH, 0),
+            (id::INITIAL_WINDOW_SIZE, config.stream_window),
+        ]);
+        output.frame(header, &settings);
         let more = config.connection_window.saturating_sub(DEFAULT);
         if more > 0 {
             let header = Header::new(kind::WINDOW_UPDATE, 0, 0);

@@ -18,7 +18,7 @@ use crate::{
     frame::{Header, kind},
     hpack::{encoder::Encoder, replies::Blocks},
     output::Output,
-    settings::{self, PeerSettings},
+    settings::{self, PeerSettings, id},
 };
 
 /// Longest list of a request's fields, in bytes as RFC 9113, section 6.5.2 counts them.
@@ -122,7 +122,13 @@ impl<R: Route> Server<R> {
     pub fn new(config: Config) -> Self {
         let mut output = Output::default();
         let header = Header::new(kind::SETTINGS, 0, 0);
-        output.frame(header, &settings::of_server(&config));
+        let settings = settings::payload(&[
+            (id::MAX_CONCURRENT_STREAMS, config.streams),
+            (id::INITIAL_WINDOW_SIZE, config.windows.stream_window),
+            (id::MAX_FRAME_SIZE, config.frame),
+            (id::MAX_HEADER_LIST_SIZE, HEADER_LIST),
+        ]);
+        output.frame(header, &settings);
         let window = config.windows.connection_window.max(DEFAULT);
         if window > DEFAULT {
             let header = Header::new(kind::WINDOW_UPDATE, 0, 0);
