@@ -72,7 +72,7 @@ impl<S: Io> Handle<S> {
     /// Sends a request, and gives the reply to `reader`. A request that is dropped is cancelled.
     ///
     /// # Errors
-    /// Any [`Failure`], those of `reader` among them.
+    /// Any failure, those of `reader` among them.
     pub(crate) async fn call<R: Reader>(
         &mut self,
         head: &Head,
