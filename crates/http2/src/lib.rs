@@ -4,6 +4,8 @@
 //! A [`Client`](client::Client) or a [`Server`](server::Server) is one end of a connection. Requests of the same kind share a [`Head`](head::Head), whose
 //! header block is a few bytes once the server knows it; replies whose header blocks repeat are not decoded again.
 
+mod block;
+mod cancelled;
 pub mod client;
 mod error;
 pub mod fields;

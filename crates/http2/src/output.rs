@@ -1,6 +1,8 @@
 //! The bytes that wait to be written.
 
 use crate::{
+    error::Reason,
+    flow::SendWindow,
     frame::{HEADER, Header, flag, kind},
     head::Head,
     hpack::encoder::Encoder,
@@ -37,6 +39,46 @@ impl Output {
     /// Returns the bytes of DATA that may still be appended.
     pub(crate) fn room(&self) -> usize {
         ENOUGH.saturating_sub(self.buffer.len())
+    }
+
+    /// Appends DATA of the stream `id`, in frames of up to `longest` bytes, as far as the stream's and the connection's
+    /// windows and the output have room; returns the bytes of `body` that it took. With `is_last`, the end of the body
+    /// ends the stream.
+    pub(crate) fn data(
+        &mut self,
+        (id, is_last): (u32, bool),
+        body: &[u8],
+        [stream, connection]: [&mut SendWindow; 2],
+        longest: usize,
+    ) -> usize {
+        let mut sent = 0;
+        while sent < body.len() {
+            let rest = &body[sent..];
+            let allowed = stream.available().min(connection.available());
+            let length = rest.len().min(allowed).min(longest).min(self.room());
+            if length == 0 {
+                break;
+            }
+            let is_end = is_last && length == rest.len();
+            let flags = if is_end { flag::END_STREAM } else { 0 };
+            self.frame(Header::new(kind::DATA, flags, id), &rest[..length]);
+            stream.sent(length);
+            connection.sent(length);
+            sent += length;
+        }
+        sent
+    }
+
+    /// Appends the reset of a stream.
+    pub(crate) fn reset(&mut self, id: u32, reason: Reason) {
+        let header = Header::new(kind::RST_STREAM, 0, id);
+        self.frame(header, &reason.0.to_be_bytes());
+    }
+
+    /// Appends more room for the peer, on a stream or, with 0, the connection.
+    pub(crate) fn window_update(&mut self, id: u32, increment: u32) {
+        let header = Header::new(kind::WINDOW_UPDATE, 0, id);
+        self.frame(header, &increment.to_be_bytes());
     }
 
     pub(crate) fn raw(&mut self, bytes: &[u8]) {

@@ -3,37 +3,15 @@
 use bytes::Buf;
 
 use super::{Client, Phase};
-use crate::frame::{Header, flag, kind};
 
 impl Client {
     /// Sends a piece of a body as far as the windows and the output have room, and returns the bytes sent. The
     /// last piece ends the request.
     pub(super) fn send_piece(&mut self, slot: u32, body: &[u8], is_last: bool) -> usize {
         let stream = self.streams.at(slot);
-        let mut sent = 0;
-        while sent < body.len() {
-            let rest = &body[sent..];
-            let allowed = stream
-                .send_window
-                .available()
-                .min(self.send_window.available());
-            let length = rest
-                .len()
-                .min(allowed)
-                .min(self.peer.frame)
-                .min(self.output.room());
-            if length == 0 {
-                break;
-            }
-            let is_end = is_last && length == rest.len();
-            let flags = if is_end { flag::END_STREAM } else { 0 };
-            let header = Header::new(kind::DATA, flags, stream.id);
-            self.output.frame(header, &rest[..length]);
-            stream.send_window.sent(length);
-            self.send_window.sent(length);
-            sent += length;
-        }
-        sent
+        let windows = [&mut stream.send_window, &mut self.send_window];
+        self.output
+            .data((stream.id, is_last), body, windows, self.peer.frame)
     }
 
     /// Queues the request in a slot if its stream's window allows it to send.

@@ -123,7 +123,7 @@ impl Client {
                 Ok(())
             }
             Owner::Cancelled => {
-                self.streams.forget(id);
+                self.streams.cancelled.remove(id);
                 Ok(())
             }
             Owner::Ended => self.idle(),

@@ -12,11 +12,9 @@ use std::{collections::VecDeque, rc::Rc};
 
 use bytes::Bytes;
 
-use self::{
-    receiving::Block,
-    streams::{Phase, Streams},
-};
+use self::streams::{Phase, Streams};
 use crate::{
+    block::Block,
     error::{Error, Reason},
     fields::Fields,
     flow::{DEFAULT, ReceiveWindow, SendWindow},
@@ -112,8 +110,7 @@ impl Client {
         output.frame(header, &settings);
         let more = config.connection_window.saturating_sub(DEFAULT);
         if more > 0 {
-            let header = Header::new(kind::WINDOW_UPDATE, 0, 0);
-            output.frame(header, &more.to_be_bytes());
+            output.window_update(0, more);
         }
         Self {
             output,
@@ -175,8 +172,7 @@ impl Client {
         }
         stream.held -= bytes;
         if let Some(increment) = stream.receive_window.release(bytes) {
-            let header = Header::new(kind::WINDOW_UPDATE, 0, stream.id);
-            self.output.frame(header, &increment.to_be_bytes());
+            self.output.window_update(stream.id, increment);
         }
         self.release_connection(bytes);
     }
@@ -227,8 +223,7 @@ impl Client {
 
     fn release_connection(&mut self, bytes: usize) {
         if let Some(increment) = self.receive_window.release(bytes) {
-            let header = Header::new(kind::WINDOW_UPDATE, 0, 0);
-            self.output.frame(header, &increment.to_be_bytes());
+            self.output.window_update(0, increment);
         }
     }
 }

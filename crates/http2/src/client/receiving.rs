@@ -2,23 +2,11 @@
 
 use super::{Client, Event, Slot, streams::Owner};
 use crate::{
+    block::Block,
     error::{Error, Reason},
     frame::{self, DEFAULT_MAX_SIZE, HEADER, Header, flag, kind, unpadded},
     hpack::replies::Meaning,
 };
-
-/// Longest header block, in bytes, and the most CONTINUATION frames it may take.
-const LONGEST_BLOCK: usize = 64 << 10;
-const CONTINUATIONS: u32 = 64;
-
-/// A header block of which the end has not come.
-#[derive(Debug)]
-pub(super) struct Block {
-    stream: u32,
-    is_end: bool,
-    bytes: Vec<u8>,
-    continuations: u32,
-}
 
 impl Client {
     /// Takes the whole frames at the beginning of `bytes`, gives `on` what becomes of the requests, and
@@ -135,12 +123,7 @@ impl Client {
         if header.has(flag::END_HEADERS) {
             return self.header_block(header.stream, is_end, block, on);
         }
-        self.block = Some(Block {
-            stream: header.stream,
-            is_end,
-            bytes: block.to_vec(),
-            continuations: 0,
-        });
+        self.block = Some(Block::new(header, block));
         Ok(())
     }
 
@@ -150,16 +133,7 @@ impl Client {
         payload: &[u8],
         on: &mut impl FnMut(Slot, Event<'_>),
     ) -> Result<(), Error> {
-        let own = |block: &Block| block.stream == header.stream;
-        let Some(mut block) = self.block.take().filter(own) else {
-            let detail = "CONTINUATION continues no header block of its stream";
-            return Err(Error::protocol(detail));
-        };
-        block.bytes.extend_from_slice(payload);
-        block.continuations += 1;
-        if block.bytes.len() > LONGEST_BLOCK || block.continuations > CONTINUATIONS {
-            return Err(Error::abuse("a header block is too long"));
-        }
+        let block = Block::continued(self.block.take(), header, payload)?;
         if header.has(flag::END_HEADERS) {
             return self.header_block(block.stream, block.is_end, &block.bytes, on);
         }
@@ -228,7 +202,7 @@ impl Client {
             Owner::Slot(slot) => Ok(Some(slot)),
             Owner::Cancelled => {
                 if is_end {
-                    self.streams.forget(id);
+                    self.streams.cancelled.remove(id);
                 }
                 Ok(None)
             }
@@ -250,7 +224,7 @@ impl Client {
         if !stream.is_sent {
             // What is left of the body is not wanted (RFC 9113, section 8.1).
             let id = stream.id;
-            self.send_reset(id, Reason::CANCEL);
+            self.output.reset(id, Reason::CANCEL);
         }
         self.idle_frames = 0;
         self.end(slot);
@@ -267,7 +241,7 @@ impl Client {
     ) {
         if is_end {
             let id = self.streams.at(slot).id;
-            self.send_reset(id, Reason::PROTOCOL_ERROR);
+            self.output.reset(id, Reason::PROTOCOL_ERROR);
             self.end(slot);
         } else {
             self.reset(slot, Reason::PROTOCOL_ERROR);

@@ -1,11 +1,7 @@
 //! Heads of requests, and their streams' beginning and end.
 
 use super::{Body, Client, Event, Phase, Slot};
-use crate::{
-    error::Reason,
-    frame::{Header, kind},
-    head::Head,
-};
+use crate::{error::Reason, head::Head};
 
 impl Client {
     /// Returns true if the server allows one more stream.
@@ -60,14 +56,9 @@ impl Client {
     /// Resets the stream in a slot, on which the server may still send.
     pub(super) fn reset(&mut self, slot: u32, reason: Reason) {
         let id = self.streams.at(slot).id;
-        self.send_reset(id, reason);
-        self.streams.cancel(id);
+        self.output.reset(id, reason);
+        self.streams.cancelled.insert(id);
         self.end(slot);
-    }
-
-    pub(super) fn send_reset(&mut self, id: u32, reason: Reason) {
-        let header = Header::new(kind::RST_STREAM, 0, id);
-        self.output.frame(header, &reason.0.to_be_bytes());
     }
 
     /// Tells the requests that the server has not processed and will not: those on streams after `last`, and

@@ -1,10 +1,9 @@
 //! The streams of a connection.
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 
 use crate::{
+    cancelled::Cancelled,
     error::Error,
     flow::{LARGEST, ReceiveWindow, SendWindow},
     head::Head,
@@ -64,9 +63,7 @@ pub(super) struct Streams {
     /// The slots of those that are open.
     places: Places,
     /// Streams that this end has reset, and on which the peer may not know it yet.
-    cancelled: BTreeSet<u32>,
-    /// Those up to this one may be cancelled, and are forgotten.
-    forgotten: u32,
+    pub(super) cancelled: Cancelled,
 }
 
 /// Whose a frame is.
@@ -89,8 +86,7 @@ impl Default for Streams {
             free: Vec::new(),
             next: 1,
             places: Places::default(),
-            cancelled: BTreeSet::new(),
-            forgotten: 0,
+            cancelled: Cancelled::new(CANCELLED),
         }
     }
 }
@@ -169,21 +165,6 @@ impl Streams {
         held
     }
 
-    /// Notes that this end has reset a stream that the peer has not ended.
-    pub(super) fn cancel(&mut self, id: u32) {
-        self.cancelled.insert(id);
-        if self.cancelled.len() > CANCELLED
-            && let Some(first) = self.cancelled.pop_first()
-        {
-            self.forgotten = first;
-        }
-    }
-
-    /// Notes that the peer has ended a stream that was cancelled.
-    pub(super) fn forget(&mut self, id: u32) {
-        self.cancelled.remove(&id);
-    }
-
     /// Returns whose the frames of a stream are.
     pub(super) fn owner(&self, id: u32) -> Owner {
         if let Some(slot) = self.places.find(id) {
@@ -191,7 +172,7 @@ impl Streams {
         }
         match id {
             _ if id.is_multiple_of(2) || id >= self.next => Owner::Nobody,
-            _ if id <= self.forgotten || self.cancelled.contains(&id) => Owner::Cancelled,
+            _ if self.cancelled.contains(id) => Owner::Cancelled,
             _ => Owner::Ended,
         }
     }
@@ -245,7 +226,7 @@ mod tests {
             streams.end(slot);
         }
         for id in &ids[1..] {
-            streams.cancel(*id);
+            streams.cancelled.insert(*id);
         }
         assert_eq!(streams.cancelled.len(), CANCELLED);
         assert!(
@@ -253,7 +234,7 @@ mod tests {
                 .iter()
                 .all(|id| streams.owner(*id) == Owner::Cancelled)
         );
-        streams.forget(ids[3]);
+        streams.cancelled.remove(ids[3]);
         assert_eq!(streams.owner(ids[3]), Owner::Ended);
     }
 

@@ -10,9 +10,10 @@ mod tests;
 use std::{collections::VecDeque, mem};
 
 pub use self::request::{Request, Route};
-use self::{receiving::Block, request::Meaning, streams::Streams};
+use self::{request::Meaning, streams::Streams};
 use crate::{
     Config as Windows,
+    block::Block,
     error::{Error, Reason},
     flow::{DEFAULT, LARGEST, ReceiveWindow, SendWindow},
     frame::{Header, kind},
@@ -131,8 +132,7 @@ impl<R: Route> Server<R> {
         output.frame(header, &settings);
         let window = config.windows.connection_window.max(DEFAULT);
         if window > DEFAULT {
-            let header = Header::new(kind::WINDOW_UPDATE, 0, 0);
-            output.frame(header, &(window - DEFAULT).to_be_bytes());
+            output.window_update(0, window - DEFAULT);
         }
         Self {
             output,

@@ -2,13 +2,10 @@
 
 use super::{Event, LEAVING, Meaning, Progress, Route, Server, Slot, streams::Owner};
 use crate::{
+    block::{self, Block},
     error::{Error, Reason},
     frame::{self, HEADER, Header, PREFACE, fixed, flag, kind, number, unpadded},
 };
-
-/// Longest header block, in bytes, and the most CONTINUATION frames it may take.
-const LONGEST_BLOCK: usize = 64 << 10;
-const CONTINUATIONS: u32 = 64;
 
 /// Answers that may wait to be written: a client that asks for more does not read.
 const ANSWERS: u32 = 1000;
@@ -18,15 +15,6 @@ const IDLE_FRAMES: u32 = 10_000;
 
 /// Streams that may be reset for the client's errors. hyper has the same limit (CVE-2023-44487 and the like).
 const REJECTED: u32 = 1024;
-
-/// A header block of which the end has not come.
-#[derive(Debug)]
-pub(super) struct Block {
-    stream: u32,
-    is_end: bool,
-    bytes: Vec<u8>,
-    continuations: u32,
-}
 
 /// What a frame leads to.
 type Outcome<'a, R> = Result<Option<Event<'a, R>>, Error>;
@@ -104,13 +92,13 @@ impl<R: Route> Server<R> {
         // Padding counts for flow control too (RFC 9113, section 6.1).
         self.receive_window.received(payload.len())?;
         if let Some(increment) = self.receive_window.release(payload.len()) {
-            self.send_update(0, increment);
+            self.output.window_update(0, increment);
         }
         let slot = match self.streams.owner(header.stream) {
             Owner::Slot(slot) => slot,
             Owner::Cancelled => {
                 if is_end {
-                    self.streams.forget(header.stream);
+                    self.streams.cancelled.remove(header.stream);
                 }
                 return Ok(None);
             }
@@ -134,7 +122,7 @@ impl<R: Route> Server<R> {
         }
         let is_replied = stream.is_replied;
         if !is_end && let Some(increment) = stream.receive_window.release(payload.len()) {
-            self.send_update(header.stream, increment);
+            self.output.window_update(header.stream, increment);
         }
         if data.is_empty() && !is_end {
             self.idle()?;
@@ -153,33 +141,19 @@ impl<R: Route> Server<R> {
             check_priority(header.stream, number([a, b, c, d]))?;
             block = rest;
         }
-        if block.len() > LONGEST_BLOCK {
-            return Err(Error::abuse("a header block is too long"));
+        if block.len() > block::LONGEST {
+            return Err(block::TOO_LONG);
         }
         let is_end = header.has(flag::END_STREAM);
         if header.has(flag::END_HEADERS) {
             return self.header_block(header.stream, is_end, block);
         }
-        self.block = Some(Block {
-            stream: header.stream,
-            is_end,
-            bytes: block.to_vec(),
-            continuations: 0,
-        });
+        self.block = Some(Block::new(header, block));
         Ok(None)
     }
 
     fn continuation<'a>(&mut self, header: Header, payload: &'a [u8]) -> Outcome<'a, R> {
-        let own = |block: &Block| block.stream == header.stream;
-        let Some(mut block) = self.block.take().filter(own) else {
-            let detail = "CONTINUATION continues no header block of its stream";
-            return Err(Error::protocol(detail));
-        };
-        block.bytes.extend_from_slice(payload);
-        block.continuations += 1;
-        if block.bytes.len() > LONGEST_BLOCK || block.continuations > CONTINUATIONS {
-            return Err(Error::abuse("a header block is too long"));
-        }
+        let block = Block::continued(self.block.take(), header, payload)?;
         if header.has(flag::END_HEADERS) {
             return self.header_block(block.stream, block.is_end, &block.bytes);
         }
@@ -196,7 +170,7 @@ impl<R: Route> Server<R> {
             Owner::Slot(slot) => self.trailers(slot, is_end, &meaning),
             Owner::Cancelled => {
                 if is_end {
-                    self.streams.forget(id);
+                    self.streams.cancelled.remove(id);
                 }
                 self.idle()?;
                 Ok(None)
@@ -281,9 +255,9 @@ impl<R: Route> Server<R> {
     fn reject(&mut self, id: u32, is_end: bool, reason: Reason) -> Result<(), Error> {
         self.count_rejected()?;
         self.resets.push(reason);
-        self.send_reset(id, reason);
+        self.output.reset(id, reason);
         if !is_end {
-            self.streams.cancel(id);
+            self.streams.cancelled.insert(id);
         }
         Ok(())
     }
@@ -299,9 +273,9 @@ impl<R: Route> Server<R> {
     /// Resets a stream that is not served, and may be sent again.
     fn refuse(&mut self, id: u32, is_end: bool) {
         self.resets.push(Reason::REFUSED_STREAM);
-        self.send_reset(id, Reason::REFUSED_STREAM);
+        self.output.reset(id, Reason::REFUSED_STREAM);
         if !is_end {
-            self.streams.cancel(id);
+            self.streams.cancelled.insert(id);
         }
     }
 
@@ -390,7 +364,7 @@ impl<R: Route> Server<R> {
                 Ok((!is_replied).then_some(Event::Reset(Slot(slot))))
             }
             Owner::Cancelled => {
-                self.streams.forget(id);
+                self.streams.cancelled.remove(id);
                 self.idle()?;
                 Ok(None)
             }
@@ -437,11 +411,6 @@ impl<R: Route> Server<R> {
                 Err(Error::protocol(detail))
             }
         }
-    }
-
-    fn send_update(&mut self, id: u32, increment: u32) {
-        let header = Header::new(kind::WINDOW_UPDATE, 0, id);
-        self.output.frame(header, &increment.to_be_bytes());
     }
 
     /// Counts an answer to the client.

@@ -3,12 +3,7 @@
 use bytes::{Buf, Bytes};
 
 use super::{Route, Server, Slot};
-use crate::{
-    error::Reason,
-    flow::SendWindow,
-    frame::{Header, kind},
-    head::Head,
-};
+use crate::{error::Reason, head::Head};
 
 impl<R: Route> Server<R> {
     /// Replies to a request with a head, a body, and trailers. What the client does not allow to be sent now is
@@ -65,42 +60,19 @@ impl<R: Route> Server<R> {
             .header_block((id, true), last, &mut self.encoder, longest);
         if !is_whole {
             // The rest of the request is not wanted (RFC 9113, section 8.1).
-            self.send_reset(id, Reason::NO_ERROR);
-            self.streams.cancel(id);
+            self.output.reset(id, Reason::NO_ERROR);
+            self.streams.cancelled.insert(id);
         }
         self.idle_frames = 0;
         self.streams.remove(slot);
     }
 
-    pub(super) fn send_reset(&mut self, id: u32, reason: Reason) {
-        let header = Header::new(kind::RST_STREAM, 0, id);
-        self.output.frame(header, &reason.0.to_be_bytes());
-    }
-
     /// Sends a piece of a body as far as the windows and the output have room, and returns the bytes sent.
     fn send_piece(&mut self, slot: u32, body: &[u8]) -> usize {
         let stream = self.streams.at(slot);
-        let mut sent = 0;
-        while sent < body.len() {
-            let rest = &body[sent..];
-            let windows = [stream.send_window, self.send_window];
-            let allowed = windows.map(SendWindow::available);
-            let length = rest
-                .len()
-                .min(allowed[0])
-                .min(allowed[1])
-                .min(self.peer.frame)
-                .min(self.output.room());
-            if length == 0 {
-                break;
-            }
-            let header = Header::new(kind::DATA, 0, stream.id);
-            self.output.frame(header, &rest[..length]);
-            stream.send_window.sent(length);
-            self.send_window.sent(length);
-            sent += length;
-        }
-        sent
+        let windows = [&mut stream.send_window, &mut self.send_window];
+        self.output
+            .data((stream.id, false), body, windows, self.peer.frame)
     }
 
     /// Queues the stream in a slot if its window allows it to send.

@@ -1,10 +1,9 @@
 //! The streams of a connection, which the client opens.
 
-use std::collections::BTreeSet;
-
 use bytes::Bytes;
 
 use crate::{
+    cancelled::Cancelled,
     error::Error,
     flow::{ReceiveWindow, SendWindow},
     head::Head,
@@ -52,7 +51,7 @@ pub(super) enum Owner {
 }
 
 /// The streams of a connection.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Streams {
     slab: Vec<Stream>,
     free: Vec<u32>,
@@ -62,9 +61,20 @@ pub(super) struct Streams {
     /// Which of the 64 identifiers up to the last one were opened, the last one in the lowest bit.
     opened: u64,
     /// Streams that this end has reset, and on which the client may not know it yet.
-    cancelled: BTreeSet<u32>,
-    /// Those up to this one may be cancelled, and are forgotten.
-    forgotten: u32,
+    pub(super) cancelled: Cancelled,
+}
+
+impl Default for Streams {
+    fn default() -> Self {
+        Self {
+            slab: Vec::new(),
+            free: Vec::new(),
+            places: Places::default(),
+            last: 0,
+            opened: 0,
+            cancelled: Cancelled::new(CANCELLED),
+        }
+    }
 }
 
 impl Streams {
@@ -119,21 +129,6 @@ impl Streams {
         self.free.push(slot);
     }
 
-    /// Notes that this end has reset a stream that the client has not ended.
-    pub(super) fn cancel(&mut self, id: u32) {
-        self.cancelled.insert(id);
-        if self.cancelled.len() > CANCELLED
-            && let Some(first) = self.cancelled.pop_first()
-        {
-            self.forgotten = first;
-        }
-    }
-
-    /// Notes that the client has ended a stream that was cancelled.
-    pub(super) fn forget(&mut self, id: u32) {
-        self.cancelled.remove(&id);
-    }
-
     /// Returns whose the frames of a stream are.
     pub(super) fn owner(&self, id: u32) -> Owner {
         if let Some(slot) = self.places.find(id) {
@@ -148,7 +143,7 @@ impl Streams {
         match id {
             _ if id.is_multiple_of(2) => Owner::Nobody,
             _ if id > self.last => Owner::New,
-            _ if id <= self.forgotten || self.cancelled.contains(&id) => Owner::Cancelled,
+            _ if self.cancelled.contains(id) => Owner::Cancelled,
             _ if is_skipped() => Owner::Skipped,
             _ => Owner::Ended,
         }
@@ -203,11 +198,11 @@ mod tests {
             streams.note(*id);
         }
         for id in &ids[1..] {
-            streams.cancel(*id);
+            streams.cancelled.insert(*id);
         }
         assert_eq!(streams.cancelled.len(), CANCELLED);
         assert!(ids.iter().all(|id| streams.owner(*id) == Owner::Cancelled));
-        streams.forget(ids[3]);
+        streams.cancelled.remove(ids[3]);
         assert_eq!(streams.owner(ids[3]), Owner::Ended);
     }
 }
