@@ -48,9 +48,9 @@ impl SendWindow {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReceiveWindow {
     size: u32,
-    /// What the peer may still send.
+    /// Bytes that the peer may still send.
     left: u32,
-    /// What has been received and released since the last update.
+    /// Bytes that were received and released since the last update.
     released: u32,
 }
 

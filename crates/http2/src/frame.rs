@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 
-/// What a client sends first (RFC 9113, section 3.4).
+/// The first bytes that a client sends (RFC 9113, section 3.4).
 pub(crate) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Length of a frame's header, in bytes.

@@ -1,4 +1,4 @@
-//! Where open streams are found by their identifiers.
+//! A table of open streams by their identifiers.
 
 use std::collections::BTreeMap;
 

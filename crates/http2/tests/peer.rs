@@ -21,7 +21,7 @@ use tokio::{
 /// Time after which two ends that wait for each other are given up.
 const STALLED: Duration = Duration::from_secs(20);
 
-/// What is sent, and what is answered.
+/// A request and its reply.
 #[derive(Debug, Clone)]
 struct Call {
     head: usize,
@@ -50,7 +50,7 @@ struct Plan {
     frame: u32,
     streams: u32,
     table: u32,
-    /// What the server adds to its first window, after some requests.
+    /// The increment of the server's first window, after some requests.
     changes: Vec<u32>,
     heads: Vec<Vec<(String, String)>>,
     calls: Vec<Call>,

@@ -39,7 +39,7 @@ use crate::{
 /// Flags of this server.
 #[derive(Debug, Clone, Args)]
 pub struct GrpcArgs {
-    /// What answers the calls
+    /// Software that answers calls
     #[arg(long, default_value = "tonic", value_name = "STACK")]
     stack: Stack,
     #[command(flatten)]
@@ -70,7 +70,7 @@ pub struct GrpcArgs {
     bulk_chunk: u32,
 }
 
-/// What answers the calls.
+/// The software that answers calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Stack {
     /// tonic with its own server and router, as applications have it.

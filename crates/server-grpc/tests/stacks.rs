@@ -1,4 +1,4 @@
-//! What all stacks answer alike, and what the floor answers alone.
+//! Replies that all stacks have in common, and those of the floor alone.
 
 use std::{
     io::Write,

@@ -49,7 +49,7 @@ pub trait Calls: Clone + 'static {
     ) -> impl Future<Output = Result<()>>;
 }
 
-/// What a caller needs for its calls, one after the other.
+/// The state of a caller's calls, one after the other.
 pub struct Caller {
     pub(super) connection: Handle,
     /// The body of the current request.

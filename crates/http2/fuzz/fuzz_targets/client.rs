@@ -12,7 +12,7 @@ use netping_http2::{
 /// Requests that are sent first: with a body that the windows do not hold, with a short one, and without.
 const BODIES: [usize; 3] = [100_000, 10, 0];
 
-/// What a server's bytes lead to: events, output, and the error or the bytes left.
+/// The results of a server's bytes: events, output, and the error or the bytes left.
 type Outcome = (Vec<String>, Vec<u8>, Result<usize, String>);
 
 fn receive(client: &mut Client, head: &Head, chunks: &[&[u8]]) -> Outcome {

@@ -19,7 +19,7 @@ impl Route for Length {
     }
 }
 
-/// What a client's bytes lead to: events, output, and the error or the bytes left.
+/// The results of a client's bytes: events, output, and the error or the bytes left.
 type Outcome = (Vec<String>, Vec<u8>, Result<usize, String>);
 
 /// Takes the chunks, and replies to each second request that is whole.

@@ -45,7 +45,7 @@ pub enum Body<'a> {
     Shared(&'a Bytes),
 }
 
-/// What became of a request, in the order in which it came.
+/// A part of a reply, or the end of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event<'a> {
     /// The head of the reply. Interim replies (1xx) are left out.

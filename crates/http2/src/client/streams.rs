@@ -35,7 +35,7 @@ pub(super) struct Stream {
     pub(super) id: u32,
     /// The head, while the request waits.
     pub(super) head: Option<Head>,
-    /// What is still to be sent of the body.
+    /// The rest of the body to be sent.
     pub(super) body: Bytes,
     /// The end of the body has been sent.
     pub(super) is_sent: bool,
@@ -66,7 +66,7 @@ pub(super) struct Streams {
     pub(super) cancelled: Cancelled,
 }
 
-/// Whose a frame is.
+/// The owner of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     /// The request's in this slot.

@@ -35,7 +35,7 @@ const LONGEST: usize = 30;
 struct Code {
     /// The first code of each length that is not of this length any more, at the high end of 32 bits.
     ends: [u32; LONGEST + 1],
-    /// What to add to a code of each length for its place in `symbols`.
+    /// For each length, the number that gives a code its place in `symbols` when it is added.
     offsets: [u32; LONGEST + 1],
     /// The symbols, in the order of their codes.
     symbols: [u16; 257],

@@ -24,7 +24,7 @@ const LONGEST_KNOWN: usize = 4 << 10;
 /// Entries that the dynamic table has room for. Of blocks that add to it, only the last so many matter.
 const ENTRIES: usize = TABLE as usize / OVERHEAD;
 
-/// What a header block of a reply means: a list of fields, or the reason why it is malformed.
+/// The meaning of a reply's header block: a list of fields, or the reason why it is malformed.
 pub(crate) type Meaning = Result<Rc<Fields>, &'static str>;
 
 /// Decodes the header blocks of a client's connection.

@@ -3,7 +3,7 @@
 use super::{huffman, integer, static_table};
 use crate::error::Error;
 
-/// What a header block has to do with the dynamic table.
+/// The relation of a header block to the dynamic table.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Uses {
     /// It refers to entries.

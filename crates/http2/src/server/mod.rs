@@ -25,7 +25,7 @@ use crate::{
 /// Longest list of a request's fields, in bytes as RFC 9113, section 6.5.2 counts them.
 pub(crate) const HEADER_LIST: u32 = 16 << 10;
 
-/// What the PING asks that follows the first GOAWAY of a drain.
+/// Payload of the PING that follows the first GOAWAY of a drain.
 const LEAVING: [u8; 8] = *b"leaving\0";
 
 /// The settings of a server.
@@ -50,14 +50,14 @@ impl Slot {
     }
 }
 
-/// What a client sent.
+/// A part of a request, or its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a, R> {
     /// A request begins. With `is_end`, it has no body.
     Request {
         /// Its place.
         slot: Slot,
-        /// What its head means.
+        /// Its route, which the head determines.
         route: R,
         /// It is whole.
         is_end: bool,
@@ -108,7 +108,7 @@ pub struct Server<R> {
     failed: Option<Error>,
 }
 
-/// How far the client has introduced itself.
+/// The client's progress in introducing itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Progress {
     /// Its preface is awaited.

@@ -16,7 +16,7 @@ const IDLE_FRAMES: u32 = 10_000;
 /// Streams that may be reset for the client's errors. hyper has the same limit (CVE-2023-44487 and the like).
 const REJECTED: u32 = 1024;
 
-/// What a frame leads to.
+/// An event, if the frame is one; or a violation of the protocol.
 type Outcome<'a, R> = Result<Option<Event<'a, R>>, Error>;
 
 const CLOSED: Error = Error::new(

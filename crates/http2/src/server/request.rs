@@ -6,7 +6,7 @@ use crate::fields::{List, check_name, check_value, decimal};
 /// Overhead of a field in the length of a list, in bytes (RFC 9113, section 6.5.2).
 const OVERHEAD: usize = 32;
 
-/// What the heads of requests mean to a server. It is determined once for each header block: most are equal
+/// The meaning of a request's head to a server. It is determined once for each header block: most are equal
 /// to an earlier one.
 pub trait Route: Copy {
     /// Returns what this head means.
@@ -38,7 +38,7 @@ impl Request {
     }
 }
 
-/// What a header block means.
+/// The meaning of a header block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning<R> {
     /// The head of a request, and the length of the body that it promises.

@@ -28,12 +28,12 @@ pub(super) struct Stream {
     pub(super) receive_window: ReceiveWindow,
     /// The rest of the body that the request's head has promised.
     pub(super) promised: Option<u64>,
-    /// What is still to be sent of the reply: its body, and then its trailers.
+    /// The rest of the reply to be sent: its body, and then its trailers.
     pub(super) body: Bytes,
     pub(super) trailers: Option<Head>,
 }
 
-/// Whose a frame is.
+/// The owner of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     /// The open stream's in this slot.
@@ -58,7 +58,7 @@ pub(super) struct Streams {
     places: Places,
     /// The last identifier.
     last: u32,
-    /// Which of the 64 identifiers up to the last one were opened, the last one in the lowest bit.
+    /// A bit for each of the 64 identifiers up to the last one: set if it was opened. The last one has the lowest.
     opened: u64,
     /// Streams that this end has reset, and on which the client may not know it yet.
     pub(super) cancelled: Cancelled,

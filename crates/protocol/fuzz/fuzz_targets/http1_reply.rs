@@ -6,7 +6,7 @@ use libfuzzer_sys::fuzz_target;
 use netping_protocol::http1::ReplyReader;
 use netping_protocol_fuzz::chunks;
 
-/// What is read of a stream: the status, the body and the end of each whole reply, and whether the
+/// The replies on a stream: the status, the body and the end of each whole reply, and whether the
 /// stream is refused.
 type Read = (Vec<(u16, Vec<u8>, bool)>, bool);
 

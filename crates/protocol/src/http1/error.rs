@@ -1,4 +1,4 @@
-//! What is wrong with a reply.
+//! Violations of the protocol by a reply.
 
 use super::{MAX_CHUNK_LINE, MAX_HEAD, MAX_HEADERS, MAX_INTERIM};
 

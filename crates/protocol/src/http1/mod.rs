@@ -59,7 +59,7 @@ enum Asked {
     Other,
 }
 
-/// What comes next.
+/// The next element of a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Head,

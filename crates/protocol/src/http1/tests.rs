@@ -4,7 +4,7 @@ use super::*;
 
 mod described;
 
-/// What a client learns of a connection's replies.
+/// A connection's replies, as a client reads them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     status: u16,

@@ -15,7 +15,7 @@ use netping_serving::{Accepted, Chassis, echo::goodbye};
 use self::{connection::Connection, routes::Heads};
 use crate::GrpcArgs;
 
-/// What all connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(crate) struct Floor {
     chassis: Arc<Chassis>,

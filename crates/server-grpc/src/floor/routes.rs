@@ -1,4 +1,4 @@
-//! What requests ask for, and the heads of the replies.
+//! The methods of the floor, and the heads of its replies.
 
 use netping_http2::{
     head::Head,
@@ -6,7 +6,7 @@ use netping_http2::{
 };
 use tonic::Code;
 
-/// What a request asks for.
+/// The method that a request calls, or why it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Route {
     Echo,

@@ -2,7 +2,7 @@
 
 use textwrap::core::display_width;
 
-/// How a character looks: parameters of "Select Graphic Rendition" (ECMA-48).
+/// The style of a character: parameters of "Select Graphic Rendition" (ECMA-48).
 pub(super) type Style = &'static str;
 
 pub(super) const PLAIN: Style = "0";

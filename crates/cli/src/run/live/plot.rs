@@ -37,7 +37,7 @@ pub(super) struct Plot {
     pub(super) label: fn(f64) -> String,
 }
 
-/// Where the lines are: below the title, and between the axes.
+/// The area of the lines: below the title, and between the axes.
 struct Pane {
     left: usize,
     columns: usize,

@@ -24,7 +24,7 @@ const LEAVE: &str = "\x1b[0m\x1b[?25h\x1b[?1049l";
 
 const CLEAR: &str = "\x1b[2J";
 
-/// What Ctrl-C sends when it is no signal.
+/// The byte of Ctrl-C where it is no signal.
 const CONTROL_C: u8 = 3;
 const ESCAPE: u8 = 0x1b;
 

@@ -29,7 +29,7 @@ use super::{Failure, Result, connect, http_reply::HttpReply, http2::closed};
 const ROOM: usize = 64 << 10;
 
 thread_local! {
-    /// Where all connections of a worker read to, one at a time: buffers of their own would not stay in the
+    /// The input of all connections of a worker, one at a time: buffers of their own would not stay in the
     /// processor's caches. The longest head that is not whole yet stands before what is read.
     static INPUT: RefCell<Box<[u8]>> = RefCell::new(vec![0; MAX_HEAD + ROOM].into());
 }

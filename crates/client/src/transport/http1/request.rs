@@ -16,7 +16,7 @@ const LONGEST_COPIED: usize = 16 << 10;
 /// The end of a chunked body.
 const CHUNKS_END: &[u8] = b"\r\n0\r\n\r\n";
 
-/// What all requests to a resource begin with.
+/// The head of all requests to a resource.
 #[derive(Debug)]
 pub(in super::super) struct RequestHead {
     /// The request line and the headers that do not depend on the body.
@@ -105,7 +105,7 @@ fn closes(headers: &HeaderMap) -> bool {
 pub(super) struct Outgoing {
     /// The head, and a body that is copied.
     copied: Vec<u8>,
-    /// What follows a body that is not copied.
+    /// The bytes after a body that is not copied.
     tail: &'static [u8],
     /// The body is one that is copied.
     is_copied: bool,

@@ -18,7 +18,7 @@ pub(super) struct Call {
     pub(super) head: Option<Rc<Fields>>,
     /// The reader has had the head.
     pub(super) is_begun: bool,
-    /// What has come of the body and is not read.
+    /// The part of the body that has come and is not read.
     pub(super) body: Vec<u8>,
     pub(super) trailers: Option<Rc<Fields>>,
     pub(super) outcome: Option<Result<()>>,

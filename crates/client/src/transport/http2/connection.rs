@@ -31,7 +31,7 @@ const KEPT: usize = 1 << 20;
 const READ: usize = 256 << 10;
 
 thread_local! {
-    /// What the connections of this thread read: each has used it up before the next one reads.
+    /// The input of all connections of this thread: each has used it up before the next one reads.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ]);
 }
 

@@ -1,4 +1,4 @@
-//! What a caller does with a reply.
+//! Readers of replies.
 
 use netping_http2::fields::Fields;
 

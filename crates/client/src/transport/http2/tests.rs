@@ -160,7 +160,8 @@ async fn an_idle_connection_answers_pings_and_sees_its_end() {
         .await;
 }
 
-/// What a server's bytes and the end after them do to a call and the next ones; the number of callers.
+/// Returns the failures of so many callers' calls, to which the server sends these bytes and closes, and true if the
+/// connection is spent for all of them.
 async fn ended(bytes: &[u8], callers: usize) -> (Vec<Failure>, bool) {
     LocalSet::new()
         .run_until(async {

@@ -10,7 +10,7 @@ use proptest::{prelude::*, sample::select, test_runner::TestRunner};
 
 use super::*;
 
-/// What becomes of a request.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     /// A whole reply: its status, and the length of its body.
