@@ -71,7 +71,37 @@ fn names_method(path: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read, Write},
+        net::TcpListener,
+        thread,
+    };
+
+    use netping_protocol::secure::Connector;
+
     use super::*;
+    use crate::{plan::Trust, probe::metrics::ServerSource};
+
+    #[test]
+    fn a_server_that_speaks_something_else_may_be_waited_for() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let server = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.read(&mut [0; 1024]).unwrap();
+            // A TLS alert: unexpected message.
+            stream.write_all(&[21, 3, 3, 0, 2, 2, 10]).unwrap();
+        });
+        let clear = (Connector::Plain, Trust::default());
+        let target = Destination::new(url.parse().unwrap(), ServerSource::Nowhere, clear);
+        let error = explained(&target, Failure::lost(ErrorKind::Eof, "no reply"));
+        server.join().unwrap();
+        let StartError::Speaks { spoken, .. } = &error else {
+            panic!("{error}");
+        };
+        assert_eq!(*spoken, Spoken::Tls);
+        assert!(error.is_of_server());
+    }
 
     #[test]
     fn the_url_that_was_meant_has_the_scheme_that_is_spoken() {
