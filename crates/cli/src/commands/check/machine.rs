@@ -3,14 +3,15 @@
 use std::{fs, path::Path};
 
 use aws_lc_rs::digest::{SHA256, digest};
+use netping_measure::distribution::Distribution;
 use netping_results::{
     format::plural,
     metric::{P50, P99},
     run::HostClock,
 };
-use netping_system::limits::raise_open_files;
+use netping_system::{cores, limits::raise_open_files};
 
-use super::floor;
+use super::{floor, network, processors, wake};
 use crate::{
     commands::clock::quality,
     environment,
@@ -28,6 +29,8 @@ pub fn look(clock: &HostClock, connections: u64) -> Vec<Observation> {
     let mut found = Observations::about("this host");
     about_program(&mut found);
     found.all.extend(environment::settings(&environment).all);
+    let cpus = cores::own();
+    processors::look(&mut found, Path::new("/"), &cpus);
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().map(str::parse::<f64>);
     if let Some(Ok(load)) = load {
@@ -40,11 +43,12 @@ pub fn look(clock: &HostClock, connections: u64) -> Vec<Observation> {
     if let Some(Ok(most)) = queue.map(|most| most.parse()) {
         environment::queue_room(&mut found, connections, most);
     }
-    about_network(&mut found);
+    network::look(&mut found, Path::new("/"), environment.cpus);
     found.add("clock", quality(clock)).warn_unless(
         clock.synchronized == Some(true),
         "for clients in step: run chrony, or give --clock-server",
     );
+    about_waking(&mut found, &cpus);
     about_floor(&mut found);
     found.all
 }
@@ -60,26 +64,20 @@ fn about_program(found: &mut Observations) {
     }
 }
 
-/// Tells the speed and the MTU of the network cards that are up.
-fn about_network(found: &mut Observations) {
-    let folder = Path::new("/sys/class/net");
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut cards: Vec<String> = names.filter(|name| name != "lo").collect();
-    cards.sort();
-    for name in cards {
-        let read = |file: &str| {
-            let text = fs::read_to_string(folder.join(&name).join(file)).ok()?;
-            Some(text.trim().to_owned())
-        };
-        if read("operstate").as_deref() == Some("down") {
-            continue;
+/// Measures between two cores, if there are two.
+fn about_waking(found: &mut Observations, cpus: &[usize]) {
+    let cores = cores::by_core(cpus);
+    let [one, other, ..] = &cores[..] else { return };
+    for (what, busy) in [
+        ("waking a thread, asleep for 1 ms", false),
+        ("waking a thread, busy polling", true),
+    ] {
+        match wake::times([one[0], other[0]], busy) {
+            Ok(times) => tell_times(found, what, &times),
+            Err(error) => found
+                .add(what, error.to_string())
+                .object_unless(false, "raise the limit on threads: ulimit -u"),
         }
-        // Virtual cards tell no speed, or -1.
-        let speed = read("speed").filter(|speed| !speed.starts_with('-'));
-        let speed = speed.map_or_else(|| "unknown speed".to_owned(), |own| own + " Mbit/s");
-        let mtu = read("mtu").unwrap_or_else(|| "unknown".to_owned());
-        found.add("network", format!("{name}: {speed}, MTU {mtu}"));
     }
 }
 
@@ -89,15 +87,17 @@ fn about_floor(found: &mut Observations) {
         ("loopback round trip, busy polling", true),
     ] {
         match floor::round_trips(busy) {
-            Ok(times) => {
-                let (p50, p99) = (P50.tell_times(&times), P99.tell_times(&times));
-                found.add(what, format!("p50 {p50}, p99 {p99}"));
-            }
+            Ok(times) => tell_times(found, what, &times),
             Err(error) => found
                 .add(what, error.to_string())
                 .object_unless(false, "TCP over 127.0.0.1 does not work here"),
         }
     }
+}
+
+fn tell_times(found: &mut Observations, what: &'static str, times: &Distribution) {
+    let (p50, p99) = (P50.tell_times(times), P99.tell_times(times));
+    found.add(what, format!("p50 {p50}, p99 {p99}"));
 }
 
 /// Returns a sentence about the observations.

@@ -1,8 +1,12 @@
 //! `netping check`: this host and servers, before an expensive run.
 
+mod files;
 mod floor;
 mod machine;
+mod network;
+mod processors;
 mod server;
+mod wake;
 
 use std::time::Duration;
 
