@@ -88,7 +88,7 @@ mod tests {
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            stream.read(&mut [0; 1024]).unwrap();
+            assert_ne!(stream.read(&mut [0; 1024]).unwrap(), 0);
             // A TLS alert: unexpected message.
             stream.write_all(&[21, 3, 3, 0, 2, 2, 10]).unwrap();
         });

@@ -26,26 +26,25 @@ pub fn look(found: &mut Observations, root: &Path, cpus: usize) {
         let speed = text(card.join("speed")).filter(|speed| !speed.starts_with('-'));
         let speed = speed.map_or_else(|| "unknown speed".to_owned(), |own| own + " Mbit/s");
         let mtu = text(card.join("mtu")).unwrap_or_else(|| "unknown".to_owned());
-        let mut value = format!("{}: {speed}, MTU {mtu}", name(&card));
+        let mut parts = vec![format!("{}: {speed}", name(&card)), format!("MTU {mtu}")];
         // What has no device is made of software.
         let Ok(device) = fs::canonicalize(card.join("device")) else {
-            found.add("network", value);
+            found.add("network", parts.join(", "));
             continue;
         };
         let [receive, send] = ["rx-", "tx-"].map(|kind| queues(&card, kind));
-        value += &format!(", queues: {} receive, {} send", receive.len(), send.len());
+        let queues = format!("queues: {} receive, {} send", receive.len(), send.len());
+        parts.push(queues);
         let interrupts = interrupts(root, &device);
         if !interrupts.is_empty() {
-            value += &format!(
-                ", interrupts on {}",
-                format::cpus(&Vec::from_iter(interrupts))
-            );
+            let cpus = format::cpus(&Vec::from_iter(interrupts));
+            parts.push(format!("interrupts on {cpus}"));
         }
         if let Some(node) = text(device.join("numa_node")).filter(|node| !node.starts_with('-')) {
-            value += &format!(", NUMA node {node}");
+            parts.push(format!("NUMA node {node}"));
         }
         let is_spread = receive.len() > 1 || receive.iter().any(|queue| is_steered(queue));
-        found.add("network", value).warn_unless(
+        found.add("network", parts.join(", ")).warn_unless(
             is_spread || cpus < MANY,
             "one CPU receives all packets: enable more queues (ethtool -L), or set rps_cpus of the queue",
         );
