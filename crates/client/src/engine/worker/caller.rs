@@ -75,9 +75,10 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
                 pause = Duration::ZERO;
             }
             Err(failure) => {
+                let lost = failure.lost;
                 shared.record(number, sample, Err(failure.kind));
-                shared.note(failure.kind, failure.detail);
-                if failure.lost {
+                shared.note(failure.kind, failure.into_detail());
+                if lost {
                     slot.discard(&mut held);
                     shared.pause(number, pause).await;
                     pause = (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);
