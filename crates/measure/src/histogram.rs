@@ -23,6 +23,11 @@ pub fn record(histogram: &mut Histogram, nanoseconds: u64) {
     histogram.saturating_record(nanoseconds);
 }
 
+/// Records one time in nanoseconds `count` times.
+pub fn record_n(histogram: &mut Histogram, nanoseconds: u64, count: u64) {
+    histogram.saturating_record_n(nanoseconds, count);
+}
+
 /// Adds the times of `part`.
 pub fn add(sum: &mut Histogram, part: &Histogram) {
     if !part.is_empty() {

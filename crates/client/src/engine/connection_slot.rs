@@ -76,31 +76,43 @@ impl<T: Transport> ConnectionSlot<T> {
         Ok(milestones.negotiated)
     }
 
-    /// Returns a handle for one request: the one in `held` if its connection still serves, a new
-    /// one otherwise. While a connection is being opened, `held` is empty and `connected` false;
-    /// `opened` then gets the times that it took by the clock `now`.
-    pub async fn handle<'a, 'b>(
-        &self,
-        held: &'a mut Option<Held<T::Connection>>,
-        connected: &Cell<bool>,
-        opened: &mut Option<Milestones<'b>>,
-        now: &'b dyn Fn() -> u64,
-    ) -> Result<&'a mut T::Connection, Failure> {
+    /// Returns true if the connection behind `held` still serves. Otherwise it has to be
+    /// [renewed](Self::renew).
+    pub fn is_held(&self, held: &mut Option<Held<T::Connection>>) -> bool {
         self.retire(held);
         let own = held.as_ref().map(|held| held.generation);
-        if !own.is_some_and(|own| self.serves(own)) {
-            // Dropped first: if connections are limited, the old one must be gone before the new
-            // one comes.
-            *held = None;
-            connected.set(false);
-            *held = Some(self.acquire(opened, now).await?);
-            connected.set(true);
-        }
+        own.is_some_and(|own| self.serves(own))
+    }
+
+    /// Begins a request on the connection behind `held`, which is there.
+    pub fn begin<'a>(&self, held: &'a mut Option<Held<T::Connection>>) -> &'a mut T::Connection {
         self.used.set(self.used.get() + 1);
         match held {
-            Some(held) => Ok(&mut held.connection),
-            None => unreachable!("it was just filled"),
+            Some(held) => &mut held.connection,
+            None => unreachable!("it was renewed unless it was held"),
         }
+    }
+
+    /// Puts a new handle into `held`. While a connection is being opened, that is empty and `connected` false;
+    /// `opened` then gets the times that it took by the clock `now`.
+    ///
+    /// # Errors
+    /// Any failure to open a connection.
+    pub async fn renew<'b>(
+        &self,
+        held: &mut Option<Held<T::Connection>>,
+        connected: &Cell<bool>,
+        opened: &mut Option<Box<Milestones<'b>>>,
+        now: &'b dyn Fn() -> u64,
+    ) -> Result<(), Failure> {
+        // Dropped first: if connections are limited, the old one must be gone before the new
+        // one comes.
+        *held = None;
+        connected.set(false);
+        // Apart from the caller's own state, which goes through the cache with every request.
+        *held = Some(Box::pin(self.acquire(opened, now)).await?);
+        connected.set(true);
+        Ok(())
     }
 
     /// Closes the connection behind `held` if it has served its requests. Called after a request's
@@ -141,7 +153,7 @@ impl<T: Transport> ConnectionSlot<T> {
 
     async fn acquire<'b>(
         &self,
-        opened: &mut Option<Milestones<'b>>,
+        opened: &mut Option<Box<Milestones<'b>>>,
         now: &'b dyn Fn() -> u64,
     ) -> Result<Held<T::Connection>, Failure> {
         let _turn = self.opening.lock().await;
@@ -158,7 +170,7 @@ impl<T: Transport> ConnectionSlot<T> {
             let connection = self.transport.connect(&mut milestones).await?;
             self.ends.set(milestones.ends);
             let negotiated = milestones.negotiated.take();
-            *opened = Some(milestones);
+            *opened = Some(Box::new(milestones));
             if !replaces {
                 self.negotiated.replace(negotiated);
             }
@@ -239,9 +251,12 @@ mod tests {
 
     /// Takes a handle for a caller's next request.
     async fn begin(slot: &ConnectionSlot<Shareable>, held: &mut Option<Held<Shareable>>) {
-        let (connected, mut opened) = (Cell::default(), None);
-        let handle = slot.handle(held, &connected, &mut opened, &|| 0).await;
-        assert!(handle.is_ok());
+        if !slot.is_held(held) {
+            let (connected, mut opened) = (Cell::default(), None);
+            let renewed = slot.renew(held, &connected, &mut opened, &|| 0).await;
+            assert!(renewed.is_ok());
+        }
+        slot.begin(held);
     }
 
     /// Returns the connections opened so far, and of these the ones that replaced a lost one and one

@@ -276,8 +276,9 @@ impl<'a> Running<'a> {
                 .balance
                 .take()
                 .map_or_else(Vec::new, BalanceMeter::finish);
-            cost.client_hiccups = self.hiccups.take().and_then(HiccupMeter::finish);
             cost.client_host = host_events(&self.host, &HostCounters::read());
+            // Last, since its thread may still sleep.
+            cost.client_hiccups = self.hiccups.take().and_then(HiccupMeter::finish);
         }
         self.phase = phase;
         self.observer.phase(phase, planned);

@@ -1,6 +1,9 @@
 //! Failures of requests and connections.
 
-use std::fmt;
+use std::{
+    fmt,
+    ops::{Deref, DerefMut},
+};
 
 use netping_measure::error_kind::ErrorKind;
 use netping_results::format::on_one_line;
@@ -9,9 +12,16 @@ use netping_results::format::on_one_line;
 pub type Result<T, E = Failure> = std::result::Result<T, E>;
 
 /// The failure of a request.
+///
+/// It is one pointer: so the outcome of a request, which succeeds as a rule, goes from caller to caller in a
+/// register, and not through memory.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{detail}")]
-pub struct Failure {
+#[error("{}", .0.detail)]
+pub struct Failure(Box<FailureParts>);
+
+/// The parts of a [`Failure`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailureParts {
     /// The kind that it is counted as.
     pub kind: ErrorKind,
     /// A description for people, of one line whatever a peer sent.
@@ -20,6 +30,20 @@ pub struct Failure {
     pub lost: bool,
     /// The server says that it has not processed the request, which may be sent again.
     pub unprocessed: bool,
+}
+
+impl Deref for Failure {
+    type Target = FailureParts;
+
+    fn deref(&self) -> &FailureParts {
+        &self.0
+    }
+}
+
+impl DerefMut for Failure {
+    fn deref_mut(&mut self) -> &mut FailureParts {
+        &mut self.0
+    }
 }
 
 impl Failure {
@@ -37,12 +61,17 @@ impl Failure {
 
     /// Returns a failure of one request that leaves the connection usable.
     pub fn request(kind: ErrorKind, detail: impl fmt::Display) -> Self {
-        Self {
+        Self(Box::new(FailureParts {
             kind,
             detail: on_one_line(&detail.to_string()),
             lost: false,
             unprocessed: false,
-        }
+        }))
+    }
+
+    /// Returns the description alone.
+    pub fn into_detail(self) -> String {
+        self.0.detail
     }
 
     /// Says that the server has not processed the request.

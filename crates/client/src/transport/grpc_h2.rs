@@ -93,8 +93,12 @@ impl<C: Calls> Connection for GrpcHandle<C> {
         self.caller.connection.is_spent()
     }
 
-    async fn call(&mut self, exchange: &Exchange, carried: &mut Carried<'_>) -> Result<()> {
-        self.calls.call(&mut self.caller, exchange, carried).await
+    fn call(
+        &mut self,
+        exchange: &Exchange,
+        carried: &mut Carried<'_>,
+    ) -> impl Future<Output = Result<()>> {
+        self.calls.call(&mut self.caller, exchange, carried)
     }
 }
 
@@ -135,33 +139,21 @@ impl Calls for EchoCalls {
         } = caller;
         request.clear();
         encode(exchange, request);
-        if request.len() > SHORT {
-            let body = Bytes::from(mem::take(request));
-            let request = &body[..];
-            return ask(connection, head, Body::Shared(&body), |message| {
-                verify(exchange, request, message)
-            })
-            .await;
-        }
-        let request = &request[..];
+        let long;
+        let (request, body) = if request.len() > SHORT {
+            long = Bytes::from(mem::take(request));
+            (&long[..], Body::Shared(&long))
+        } else {
+            (&request[..], Body::Short(request))
+        };
         let examine = |message: &[u8]| verify(exchange, request, message);
-        ask(connection, head, Body::Short(request), examine).await
+        let mut reply = GrpcReply::<_>::expected(examine);
+        connection.call(head, body, &mut reply).await?;
+        if reply.messages != 1 {
+            return Err(Failure::mismatch("is not one message"));
+        }
+        Ok(())
     }
-}
-
-/// Makes a call whose reply is one message.
-async fn ask(
-    connection: &mut Handle,
-    head: &Head,
-    body: Body<'_>,
-    examine: impl FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
-    let mut reply = GrpcReply::<_>::expected(examine);
-    connection.call(head, body, &mut reply).await?;
-    if reply.messages != 1 {
-        return Err(Failure::mismatch("is not one message"));
-    }
-    Ok(())
 }
 
 /// Returns the head of a request that calls `method`.

@@ -150,7 +150,7 @@ impl Client {
         on: &mut impl FnMut(Slot, Event<'_>),
     ) -> Result<(), Error> {
         // The dynamic table has to follow, whoever's the block is.
-        let meaning = self.replies.decode(block)?;
+        let meaning = self.replies.decode(block)?.clone();
         match self.owner(id, is_end)? {
             Some(slot) => self.fields(slot, is_end, &meaning, on),
             None => Ok(()),

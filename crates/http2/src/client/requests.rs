@@ -33,7 +33,8 @@ impl Client {
 
     /// Opens streams for the requests that wait, as far as the server allows.
     pub(super) fn open_waiting(&mut self) {
-        while self.may_open()
+        while !self.waiting.is_empty()
+            && self.may_open()
             && let Some(slot) = self.waiting.pop_front()
         {
             let stream = self.streams.at(slot);

@@ -37,11 +37,13 @@ pub(crate) struct Blocks<M> {
     known: Vec<Known<M>>,
     /// The place in `known` that is used next.
     next: usize,
+    /// The meaning of the last block that is not known again.
+    other: Option<M>,
     /// Changes whenever the dynamic table does.
     version: u64,
-    /// Blocks that have added to the dynamic table since the decoder last did: it is told when the
-    /// table is needed. Some servers add the same fields in every block, and never refer to them.
-    owed: VecDeque<Arc<[u8]>>,
+    /// The places of known blocks that have added to the dynamic table since the decoder last did: it is told
+    /// when the table is needed. Some servers add the same fields in every block, and never refer to them.
+    owed: VecDeque<usize>,
     /// The block being decoded, without the Huffman code.
     plain: Vec<u8>,
 }
@@ -61,7 +63,7 @@ impl Replies {
     }
 }
 
-impl<M: Clone> Blocks<M> {
+impl<M> Blocks<M> {
     /// Returns a decoder whose lists of fields mean what `interpret` returns.
     pub(crate) fn meaning(interpret: fn(List) -> M) -> Self {
         let mut decoder = Decoder::new();
@@ -71,6 +73,7 @@ impl<M: Clone> Blocks<M> {
             interpret,
             known: Vec::new(),
             next: 0,
+            other: None,
             version: 0,
             owed: VecDeque::new(),
             plain: Vec::new(),
@@ -81,28 +84,29 @@ impl<M: Clone> Blocks<M> {
     ///
     /// # Errors
     /// A block that cannot be decoded is a COMPRESSION_ERROR, one of too many fields ENHANCE_YOUR_CALM.
-    pub(crate) fn decode(&mut self, block: &[u8]) -> Result<M, Error> {
+    pub(crate) fn decode(&mut self, block: &[u8]) -> Result<&M, Error> {
         // A block means the same again if it does not refer to the table, or the table is the same.
-        let is_same = |known: &&Known<M>| {
+        let is_same = |known: &Known<M>| {
             *known.block == *block && (!known.uses.refers || known.version == self.version)
         };
-        let Some(known) = self.known.iter().find(is_same) else {
+        let Some(place) = self.known.iter().position(is_same) else {
             return self.decode_anew(block);
         };
-        let meaning = known.meaning.clone();
-        if known.uses.adds {
+        if self.known[place].uses.adds {
             self.version += 1;
             if self.owed.len() == ENTRIES {
                 self.owed.pop_front();
             }
-            self.owed.push_back(Arc::clone(&known.block));
+            self.owed.push_back(place);
         }
-        Ok(meaning)
+        Ok(&self.known[place].meaning)
     }
 
     #[cold]
-    fn decode_anew(&mut self, block: &[u8]) -> Result<M, Error> {
-        while let Some(owed) = self.owed.pop_front() {
+    fn decode_anew(&mut self, block: &[u8]) -> Result<&M, Error> {
+        // Before any place is used anew.
+        while let Some(place) = self.owed.pop_front() {
+            let owed = Arc::clone(&self.known[place].block);
             self.list(&owed)?;
         }
         let (uses, list) = self.list(block)?;
@@ -111,15 +115,16 @@ impl<M: Clone> Blocks<M> {
             self.version += 1;
         }
         let depends_and_changes = uses.resizes || (uses.refers && uses.adds);
-        if !depends_and_changes && block.len() <= LONGEST_KNOWN {
-            self.keep(Known {
-                block: block.into(),
-                meaning: meaning.clone(),
-                uses,
-                version: self.version,
-            });
+        if depends_and_changes || block.len() > LONGEST_KNOWN {
+            return Ok(self.other.insert(meaning));
         }
-        Ok(meaning)
+        let place = self.keep(Known {
+            block: block.into(),
+            meaning,
+            uses,
+            version: self.version,
+        });
+        Ok(&self.known[place].meaning)
     }
 
     fn list(&mut self, block: &[u8]) -> Result<(Uses, List), Error> {
@@ -138,17 +143,22 @@ impl<M: Clone> Blocks<M> {
         Ok((uses, list))
     }
 
-    /// Keeps a block to be known again, in the place of the same one under an earlier table or of the oldest.
-    fn keep(&mut self, new: Known<M>) {
-        let same = self.known.iter_mut().find(|known| known.block == new.block);
-        if let Some(same) = same {
-            *same = new;
+    /// Keeps a block to be known again, in the place of the same one under an earlier table or of the oldest;
+    /// returns the place.
+    fn keep(&mut self, new: Known<M>) -> usize {
+        let mut known = self.known.iter();
+        let place = if let Some(same) = known.position(|known| known.block == new.block) {
+            same
         } else if self.known.len() < KNOWN {
             self.known.push(new);
+            return self.known.len() - 1;
         } else {
-            self.known[self.next] = new;
-            self.next = (self.next + 1) % KNOWN;
-        }
+            let oldest = self.next;
+            self.next = (oldest + 1) % KNOWN;
+            oldest
+        };
+        self.known[place] = new;
+        place
     }
 }
 
@@ -170,7 +180,7 @@ pub fn compared(blocks: &[u8]) -> Vec<[Option<List>; 2]> {
             let owned = |(name, value): (&[u8], &[u8])| (name.to_vec(), value.to_vec());
             meaning.ok().map(|meaning| match meaning {
                 Ok(fields) => fields.iter().map(owned).collect(),
-                Err(malformed) => vec![(malformed.into(), Vec::new())],
+                Err(malformed) => vec![((*malformed).into(), Vec::new())],
             })
         }));
         if is_over {
@@ -188,7 +198,7 @@ mod tests {
     use crate::error::Reason;
 
     fn value(replies: &mut Replies, block: &[u8]) -> String {
-        let fields = replies.decode(block).unwrap().unwrap();
+        let fields = replies.decode(block).unwrap().clone().unwrap();
         let (_, value) = fields.iter().last().unwrap();
         String::from_utf8(value.to_vec()).unwrap()
     }

@@ -164,7 +164,7 @@ impl<R: Route> Server<R> {
     /// Takes a whole header block.
     fn header_block<'a>(&mut self, id: u32, is_end: bool, block: &[u8]) -> Outcome<'a, R> {
         // The dynamic table has to follow, whatever becomes of the block.
-        let meaning = self.blocks.decode(block)?;
+        let meaning = *self.blocks.decode(block)?;
         match self.streams.owner(id) {
             Owner::New => self.request(id, is_end, meaning),
             Owner::Slot(slot) => self.trailers(slot, is_end, &meaning),

@@ -74,7 +74,7 @@ fn measure_rounds(runner: &mut Runner, args: &BulkArgs, plans: &[BulkPlan], stre
                     Ok(run)
                 }
                 Err(Ended::Failed(failure)) => {
-                    let (kind, detail) = (failure.kind, failure.detail);
+                    let (kind, detail) = (failure.kind, failure.into_detail());
                     let line = format!("  {}: a run failed: {kind} ({detail})", name(plan));
                     runner.console.remark(&line);
                     Err(kind)

@@ -44,11 +44,14 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
         let mut carried = Carried::start(&now);
         let mut attempts = 0;
         let answer = loop {
-            let answer = match slot
-                .handle(&mut held, &state.connected, &mut opened, &now)
-                .await
-            {
-                Ok(connection) => connection.call(&exchange, &mut carried).await,
+            let ready = if slot.is_held(&mut held) {
+                Ok(())
+            } else {
+                slot.renew(&mut held, &state.connected, &mut opened, &now)
+                    .await
+            };
+            let answer = match ready {
+                Ok(()) => slot.begin(&mut held).call(&exchange, &mut carried).await,
                 Err(failure) => Err(failure),
             };
             attempts += 1;
@@ -75,9 +78,10 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
                 pause = Duration::ZERO;
             }
             Err(failure) => {
+                let lost = failure.lost;
                 shared.record(number, sample, Err(failure.kind));
-                shared.note(failure.kind, failure.detail);
-                if failure.lost {
+                shared.note(failure.kind, failure.into_detail());
+                if lost {
                     slot.discard(&mut held);
                     shared.pause(number, pause).await;
                     pause = (pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE);

@@ -42,7 +42,7 @@ async fn call(http1: &mut Http1, body: &[u8]) -> Result<u16, (ErrorKind, String)
     let called = timeout(Duration::from_secs(10), http1.call(body, &mut reply)).await;
     let result = called.expect("an end of the call");
     let status = result.map(|()| reply.status.as_u16());
-    status.map_err(|failure| (failure.kind, failure.detail))
+    status.map_err(|failure| (failure.kind, failure.into_detail()))
 }
 
 /// Waits until the connection, whose last reply is whole, has noticed what the server did after it.

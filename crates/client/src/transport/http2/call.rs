@@ -1,6 +1,10 @@
 //! A request that waits for its reply, and why it may fail.
 
-use std::{io, rc::Rc, task::Waker};
+use std::{
+    io, mem,
+    rc::Rc,
+    task::{Context, Waker},
+};
 
 use netping_http2::{Reason, client::Event, fields::Fields};
 use netping_measure::error_kind::ErrorKind;
@@ -12,6 +16,10 @@ const LARGE: usize = 64 << 10;
 
 /// A request that waits for its reply.
 #[derive(Default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "they do not depend on each other"
+)]
 pub(super) struct Call {
     pub(super) is_open: bool,
     pub(super) streams: bool,
@@ -22,10 +30,53 @@ pub(super) struct Call {
     pub(super) body: Vec<u8>,
     pub(super) trailers: Option<Rc<Fields>>,
     pub(super) outcome: Option<Result<()>>,
-    pub(super) waker: Option<Waker>,
+    is_waiting: bool,
+    /// That of the last caller that waited.
+    waker: Option<Waker>,
 }
 
 impl Call {
+    /// Has the caller woken when there is something to read. Its waker is kept for its next call, which has the
+    /// same slot as a rule: to clone one takes as long as to wake it.
+    pub(super) fn wait(&mut self, cx: &Context<'_>) {
+        self.is_waiting = true;
+        let is_known = self
+            .waker
+            .as_ref()
+            .is_some_and(|waker| waker.will_wake(cx.waker()));
+        if !is_known {
+            self.waker = Some(cx.waker().clone());
+        }
+    }
+
+    /// Forgets that the caller waits.
+    pub(super) fn look(&mut self) {
+        self.is_waiting = false;
+    }
+
+    /// Wakes the caller if it waits; returns true if it does.
+    pub(super) fn wake(&mut self) -> bool {
+        let is_waiting = mem::take(&mut self.is_waiting);
+        if is_waiting && let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+        is_waiting
+    }
+
+    /// Makes room for the next call. A body's buffer is kept for it, unless it is longer than `longest`.
+    pub(super) fn clear(&mut self, longest: usize) {
+        let mut body = mem::take(&mut self.body);
+        if body.capacity() > longest {
+            body = Vec::new();
+        }
+        body.clear();
+        *self = Self {
+            body,
+            waker: self.waker.take(),
+            ..Self::default()
+        };
+    }
+
     /// Takes what became of the request; returns true if the caller has to know.
     pub(super) fn take(&mut self, event: &Event<'_>) -> bool {
         match event {

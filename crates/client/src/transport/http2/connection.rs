@@ -133,13 +133,13 @@ impl<S: Io> Shared<S> {
         reader: &mut impl Reader,
         cx: &mut Context<'_>,
     ) -> Poll<Result<()>> {
-        self.calls[slot.index()].waker = None;
+        self.calls[slot.index()].look();
         loop {
             if let Some(result) = self.read_reply(slot, reader) {
                 return Poll::Ready(result);
             }
             if self.is_driven || !self.turn(cx) {
-                self.calls[slot.index()].waker = Some(cx.waker().clone());
+                self.calls[slot.index()].wait(cx);
                 return Poll::Pending;
             }
         }
@@ -171,13 +171,7 @@ impl<S: Io> Shared<S> {
 
     /// Ends a call, at its end or before.
     pub(super) fn leave(&mut self, slot: Slot) {
-        let call = &mut self.calls[slot.index()];
-        let body = mem::take(&mut call.body);
-        *call = Call::default();
-        if body.capacity() <= KEPT {
-            call.body = body;
-            call.body.clear();
-        }
+        self.calls[slot.index()].clear(KEPT);
         self.open -= 1;
         self.client.close(slot);
         if self.is_driven {
@@ -297,11 +291,8 @@ impl<S: Io> Shared<S> {
         let (calls, has_woken) = (&mut self.calls, &mut self.has_woken);
         let taken = self.client.receive(bytes, |slot, event| {
             let call = &mut calls[slot.index()];
-            if call.take(&event)
-                && let Some(waker) = call.waker.take()
-            {
-                *has_woken = true;
-                waker.wake();
+            if call.take(&event) {
+                *has_woken |= call.wake();
             }
         });
         match taken {
@@ -325,11 +316,8 @@ impl<S: Io> Shared<S> {
     /// window otherwise, and the rest of none could come.
     fn wake_readers(&mut self) {
         for call in &mut self.calls {
-            if !call.body.is_empty()
-                && let Some(waker) = call.waker.take()
-            {
-                self.has_woken = true;
-                waker.wake();
+            if !call.body.is_empty() {
+                self.has_woken |= call.wake();
             }
         }
     }
@@ -346,10 +334,7 @@ impl<S: Io> Shared<S> {
         for call in &mut self.calls {
             if call.is_open && call.outcome.is_none() {
                 call.outcome = Some(Err(failure.clone()));
-                if let Some(waker) = call.waker.take() {
-                    self.has_woken = true;
-                    waker.wake();
-                }
+                self.has_woken |= call.wake();
             }
         }
         self.ended = Some(failure);

@@ -7,13 +7,15 @@
 
 use std::{
     cell::RefCell,
-    future::poll_fn,
+    future::{poll_fn, ready},
     mem,
+    pin::Pin,
     rc::{Rc, Weak},
     task::{Context, Poll},
     time::Duration,
 };
 
+use futures_util::future::Either;
 use netping_http2::{
     Config,
     client::{Body, Slot},
@@ -69,23 +71,27 @@ impl<S: Io> Handle<S> {
         shared.is_spent()
     }
 
-    /// Sends a request, and gives the reply to `reader`. A request that is dropped is cancelled.
+    /// Sends a request at once, and returns the wait for its reply, which goes to `reader`. A request that is
+    /// dropped is cancelled.
     ///
     /// # Errors
     /// Any failure, those of `reader` among them.
-    pub(crate) async fn call<R: Reader>(
-        &mut self,
+    pub(crate) fn call<'a, R: Reader>(
+        &'a mut self,
         head: &Head,
         body: Body<'_>,
-        reader: &mut R,
-    ) -> Result<()> {
+        reader: &'a mut R,
+    ) -> impl Future<Output = Result<()>> {
         self.enter();
-        let slot = self.shared.borrow_mut().begin(head, body, R::STREAMS)?;
-        let calling = Calling {
-            shared: &self.shared,
-            slot,
-        };
-        poll_fn(|cx| calling.shared.borrow_mut().poll_call(slot, reader, cx)).await
+        let begun = self.shared.borrow_mut().begin(head, body, R::STREAMS);
+        match begun {
+            Ok(slot) => Either::Left(Calling {
+                shared: &self.shared,
+                slot,
+                reader,
+            }),
+            Err(failure) => Either::Right(ready(Err(failure))),
+        }
     }
 
     /// Counts this handle among the callers, and starts the driver when there are several.
@@ -119,12 +125,26 @@ impl<S: Io> Drop for Handle<S> {
 }
 
 /// A call, which is cancelled when it is dropped before its end.
-struct Calling<'a, S: Io> {
+struct Calling<'a, S: Io, R> {
     shared: &'a RefCell<Shared<S>>,
     slot: Slot,
+    reader: &'a mut R,
 }
 
-impl<S: Io> Drop for Calling<'_, S> {
+impl<S: Io, R: Reader> Future for Calling<'_, S, R> {
+    type Output = Result<()>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
+        let Self {
+            shared,
+            slot,
+            reader,
+        } = &mut *self;
+        shared.borrow_mut().poll_call(*slot, *reader, cx)
+    }
+}
+
+impl<S: Io, R> Drop for Calling<'_, S, R> {
     fn drop(&mut self) {
         self.shared.borrow_mut().leave(self.slot);
     }

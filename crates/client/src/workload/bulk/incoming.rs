@@ -223,7 +223,7 @@ mod tests {
         let end = |mut input: &[u8]| {
             let mut incoming = incoming(3, 5, None);
             incoming.feed(&mut input).unwrap();
-            incoming.finish().map_err(|failure| failure.detail)
+            incoming.finish().map_err(Failure::into_detail)
         };
         assert_eq!(
             end(b"\x03???"),
@@ -240,7 +240,7 @@ mod tests {
     fn begun(chunk: u64, total: u64, lengths: &[usize]) -> Result<Volume, String> {
         let mut all = incoming(chunk, total, None);
         let begun = lengths.iter().try_for_each(|length| all.begin(*length));
-        begun.map(|()| all.begun).map_err(|failure| failure.detail)
+        begun.map(|()| all.begun).map_err(Failure::into_detail)
     }
 
     #[test]
