@@ -15,6 +15,8 @@ use netping_client::{clock::Deadline, probe::metrics::ServerSource};
 use netping_protocol::target::Target;
 use netping_system::signals;
 
+use crate::tail::Tail;
+
 /// The time that a server has to end.
 const LONGEST_END: Duration = Duration::from_secs(30);
 
@@ -25,6 +27,10 @@ const LOOK: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub struct ServerProcess {
     child: Child,
+    /// Its command line, or that of `netping serve`.
+    line: String,
+    /// The end of its standard error; `None` where that is this process's own.
+    said: Option<Tail>,
     /// Its URL.
     pub target: Target,
     /// The source of its counters.
@@ -68,13 +74,16 @@ impl ServerProcess {
         });
         Ok(Self {
             child,
+            line: format!("netping serve {name}"),
+            said: None,
             target,
             source,
             deadline: None,
         })
     }
 
-    /// Starts a program with its flags, which is to serve this URL. It may not do so yet.
+    /// Starts a program with its flags, which is to serve this URL. It may not do so yet. Of its standard error, the end
+    /// is kept.
     ///
     /// # Errors
     /// If there is no process for it. A program that is not there is one that ends.
@@ -86,14 +95,22 @@ impl ServerProcess {
         let mut command = serve(cores)?;
         // Standard output is for results.
         command.arg("program").args(words).stdout(Stdio::null());
-        let child = command.spawn().context("cannot start a server")?;
+        let mut child = command
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("cannot start a server")?;
+        let stderr = child.stderr.take().map(Tail::of).transpose();
         let source = ServerSource::Processes(vec![child.id()]);
-        Ok(Self {
+        let mut server = Self {
             child,
+            line: words.join(" "),
+            said: None,
             target,
             source,
             deadline: None,
-        })
+        };
+        server.said = stderr.context("cannot start a thread")?;
+        Ok(server)
     }
 
     /// Returns its number.
@@ -104,6 +121,38 @@ impl ServerProcess {
     /// Returns how it ended, if it has.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
+    }
+
+    /// Fails if it has ended, with its last words; `when` says at which time, such as "before it answered".
+    pub fn require_running(&mut self, when: &str) -> anyhow::Result<()> {
+        let Some(status) = self.ended() else {
+            return Ok(());
+        };
+        let hint = if status.success() {
+            "; a server must stay in the foreground, so that it can be watched and ended"
+        } else {
+            ""
+        };
+        bail!(
+            "'{}' ended {when}: {status}{hint}{}",
+            self.line,
+            self.last_words()
+        );
+    }
+
+    /// Returns its command line.
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+
+    /// Returns the end of its standard error for the end of a sentence; empty where it said nothing, or not to this
+    /// process.
+    pub fn last_words(&self) -> String {
+        let words = self.said.as_ref().map(Tail::lines).unwrap_or_default();
+        if words.is_empty() {
+            return words;
+        }
+        format!("; its last words:\n{words}")
     }
 
     /// Asks it to end, and does not wait. Returns the end of the time that it has for that, from the first time on.

@@ -11,7 +11,7 @@
 //! - [`pki`], [`secret_file`]: certificates for a quick try, and files with keys;
 //! - [`scheme`], [`target`]: the table of URL schemes, and the URLs of servers;
 //! - [`units`]: numbers and sizes as flags take them;
-//! - [`echopb`], [`hello`], [`grpc_bench`]: the gRPC schemas of `proto/`.
+//! - [`echopb`], [`hello`], [`grpc_bench`], [`grpc_testing`]: the gRPC schemas of `proto/`.
 //!
 //! Nothing here measures, prints or opens a connection.
 
@@ -53,9 +53,14 @@ mod generated {
     pub mod grpc_bench {
         include!("generated/grpc_bench.rs");
     }
+
+    /// `grpc.testing.BenchmarkService`: gRPC's own benchmark.
+    pub mod grpc_testing {
+        include!("generated/grpc.testing.rs");
+    }
 }
 
-pub use generated::{echopb, grpc_bench, hello};
+pub use generated::{echopb, grpc_bench, grpc_testing, hello};
 
 /// The encoded `FileDescriptorSet` of all schemas, for gRPC reflection.
 pub const FILE_DESCRIPTOR_SET: &[u8] = include_bytes!("generated/descriptors.bin");

@@ -21,7 +21,7 @@ use crate::{
     GrpcArgs, MAX_LOCAL_ERROR_RESETS, Rpcs,
     connected::ConnectedStream,
     routes,
-    watched::{ReplyBody, RequestBody, Watched},
+    watched::{BENCHMARK, ReplyBody, RequestBody, Watched},
 };
 
 /// The server of one process.
@@ -128,6 +128,9 @@ impl Service<Request<RequestBody<Incoming>>> for Choice {
         }
         if path.starts_with("/grpc_bench.DataService/") {
             return rpcs.data.clone().call(request);
+        }
+        if path.starts_with(BENCHMARK) {
+            return rpcs.benchmark.clone().call(request);
         }
         Box::pin(others.clone().call(request))
     }

@@ -1,6 +1,7 @@
-//! The gRPC server: unary echo, the 581-byte message, one large stream, health and reflection on tonic; the
-//! first two also on nothing but HTTP/2.
+//! The gRPC server: unary echo, the 581-byte message, one large stream, gRPC's own benchmark, health and reflection on
+//! tonic; the first two also on nothing but HTTP/2.
 
+mod benchmark;
 mod connected;
 mod direct;
 mod floor;
@@ -15,6 +16,7 @@ use netping_protocol::{
     FILE_DESCRIPTOR_SET,
     echopb::echo_server::EchoServer,
     grpc_bench::data_service_server::DataServiceServer,
+    grpc_testing::benchmark_service_server::BenchmarkServiceServer,
     hello::hello_server::HelloServer,
     scheme::{Scheme, port},
     units::{bytes_in, number_in},
@@ -90,7 +92,7 @@ const FRAMES: RangeInclusive<u64> = 16_384..=0xFF_FFFF;
 /// This server.
 pub const SERVICE: Service<GrpcArgs> = Service {
     name: "netping-server-grpc",
-    about: "Serves gRPC: echo, the rpcx benchmark message, bulk data, health and reflection",
+    about: "Serves gRPC: echo, the rpcx benchmark message, bulk data, gRPC's own benchmark, health and reflection",
     scheme: |args| args.tls.scheme(Scheme::Grpc, Scheme::GrpcTls),
     port: port::GRPC,
     sockets: |_| 1,
@@ -180,6 +182,7 @@ struct Rpcs {
     echo: EchoServer<Services>,
     hello: HelloServer<Services>,
     data: DataServiceServer<Services>,
+    benchmark: BenchmarkServiceServer<Services>,
 }
 
 impl Rpcs {
@@ -193,13 +196,14 @@ impl Rpcs {
         Self {
             echo: EchoServer::new(services.clone()).max_decoding_message_size(limit),
             hello: HelloServer::new(services.clone()).max_decoding_message_size(limit),
-            data: DataServiceServer::new(services).max_decoding_message_size(limit),
+            data: DataServiceServer::new(services.clone()).max_decoding_message_size(limit),
+            benchmark: BenchmarkServiceServer::new(services).max_decoding_message_size(limit),
         }
     }
 }
 
 fn routes(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Result<Routes> {
-    let Rpcs { echo, hello, data } = Rpcs::new(chassis, args);
+    let rpcs = Rpcs::new(chassis, args);
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)
@@ -207,9 +211,10 @@ fn routes(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Result<Routes> {
     };
     // The empty name stands for the whole server, which is serving from the start.
     let (_, health) = tonic_health::server::health_reporter();
-    let routes = Routes::new(echo)
-        .add_service(hello)
-        .add_service(data)
+    let routes = Routes::new(rpcs.echo)
+        .add_service(rpcs.hello)
+        .add_service(rpcs.data)
+        .add_service(rpcs.benchmark)
         .add_service(health)
         .add_service(reflection().build_v1().map_err(io::Error::other)?)
         .add_service(reflection().build_v1alpha().map_err(io::Error::other)?);

@@ -56,20 +56,20 @@ impl Pattern {
 
 impl Services {
     /// Applies the synthetic load to a request and counts it on its connection, which it returns.
-    async fn begin<T>(&self, request: &Request<T>) -> Option<Arc<Connection>> {
+    pub(crate) async fn begin<T>(&self, request: &Request<T>) -> Option<Arc<Connection>> {
         self.chassis.load.apply().await;
         let connection = request.extensions().get::<Arc<Connection>>()?;
         connection.count_requests(1);
         Some(Arc::clone(connection))
     }
 
-    fn invalid(&self, message: String) -> Status {
+    pub(crate) fn invalid(&self, message: String) -> Status {
         self.chassis.count_error("grpc_invalid_argument");
         Status::invalid_argument(message)
     }
 
     /// Adds the name of the flag to tonic's refusal of a message over the limit.
-    fn name_limit(&self, status: Status) -> Status {
+    pub(crate) fn name_limit(&self, status: Status) -> Status {
         if status.code() != Code::OutOfRange {
             return status;
         }
@@ -78,7 +78,7 @@ impl Services {
     }
 
     /// Waits until a connection has room for a reply of this many bytes.
-    async fn reserve(
+    pub(crate) async fn reserve(
         &self,
         connection: Option<Arc<Connection>>,
         bytes: usize,
@@ -93,7 +93,7 @@ impl Services {
     }
 
     /// Rejects a reply or a chunk over the limit.
-    fn check_length(&self, what: &str, length: usize) -> Result<(), Status> {
+    pub(crate) fn check_length(&self, what: &str, length: usize) -> Result<(), Status> {
         let limit = self.args.max_message;
         if length <= limit {
             return Ok(());
@@ -104,7 +104,7 @@ impl Services {
 }
 
 /// Parts of messages, in bytes: a frame's length, unless the peer allows longer ones.
-const PART: usize = 16 << 10;
+pub(crate) const PART: usize = 16 << 10;
 
 /// Parts of the messages of a long bulk stream, in bytes. Shorter ones would cost it its speed.
 const BULK_PART: usize = 512 << 10;
@@ -114,10 +114,10 @@ const BULK_PART: usize = 512 << 10;
 const LONG: u64 = 8 << 20;
 
 /// The reply to a request.
-type Reply<T> = Result<Response<T>, Status>;
+pub(crate) type Reply<T> = Result<Response<T>, Status>;
 
 /// Returns a reply that holds the memory reserved for it until it has left.
-fn holding<T>(message: T, reserved: Option<Reserved>, part: usize) -> Response<T> {
+pub(crate) fn holding<T>(message: T, reserved: Option<Reserved>, part: usize) -> Response<T> {
     let mut response = Response::new(message);
     if let Some(reserved) = reserved {
         response.extensions_mut().insert(Hold(reserved, part));

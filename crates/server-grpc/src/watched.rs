@@ -28,6 +28,9 @@ type BodyFrame = http_body::Frame<Bytes>;
 
 type PolledFrame = Poll<Option<Result<BodyFrame, Status>>>;
 
+/// The beginning of the paths of gRPC's own benchmark.
+pub(crate) const BENCHMARK: &str = "/grpc.testing.BenchmarkService/";
+
 /// All RPCs of one server.
 #[derive(Debug, Clone)]
 pub(crate) struct Watched<S> {
@@ -51,8 +54,10 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let connection = request.extensions().get::<Arc<Connection>>();
         let active = connection.map(Active::begin);
+        let is_conversation = request.uri().path().starts_with(BENCHMARK);
         let response = self.routes.call(request.map(|body| RequestBody {
             body,
+            is_conversation,
             came: 0,
             begun: None,
             overdue: None,
@@ -127,6 +132,8 @@ impl HttpBody for ReplyBody {
 /// A request, which must come in time.
 pub(crate) struct RequestBody<B> {
     body: B,
+    /// Its messages have replies of their own: the time begins anew with each part of it.
+    is_conversation: bool,
     /// Bytes that have come.
     came: u64,
     /// When it was first seen to be incomplete.
@@ -168,6 +175,9 @@ where
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
             if let Some(Ok(frame)) = &frame {
                 self.came += frame.data_ref().map_or(0, |data| data.len() as u64);
+                if self.is_conversation {
+                    (self.came, self.begun) = (0, None);
+                }
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }

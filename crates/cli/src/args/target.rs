@@ -26,20 +26,23 @@ impl FromStr for NamedTarget {
             .filter(|(name, _)| !name.contains([':', '/']));
         let (name, url) = match parts {
             None => (None, text),
-            Some((name, url)) => (Some(checked(name)?), url),
+            Some((name, url)) => (
+                Some(checked_name(name, "a target", "new=http://HOST/")?),
+                url,
+            ),
         };
         let url = url.parse::<Target>().map_err(|error| error.to_string())?;
         Ok(Self { name, url })
     }
 }
 
-/// Returns a name without the spaces around it.
-fn checked(name: &str) -> Result<String, String> {
+/// Returns a name that a user gives to something, as in the example, without the spaces around it.
+pub fn checked_name(name: &str, what: &str, example: &str) -> Result<String, String> {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || "._ -".contains(letter);
     let name = name.trim();
     if name.is_empty() || !name.chars().all(is_part) {
         return Err(format!(
-            "'{name}' is no name for a target: use letters, digits, '.', '_', '-' and spaces, as in new=http://HOST/"
+            "'{name}' is no name for {what}: use letters, digits, '.', '_', '-' and spaces, as in {example}"
         ));
     }
     Ok(name.to_owned())

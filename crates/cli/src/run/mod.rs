@@ -60,6 +60,9 @@ use crate::{
     sides::Sides,
 };
 
+/// The time between two first calls of a server that does not answer yet.
+const BETWEEN_CALLS: Duration = Duration::from_millis(20);
+
 /// Runs the body of a measuring command; what it measured is kept and told, whether it succeeds or not.
 /// `describe` returns the text that stands below the numbers.
 ///
@@ -206,6 +209,25 @@ impl Runner {
             self.servers.find(&plan.target);
         }
         plans.iter().try_for_each(|plan| self.call(plan))
+    }
+
+    /// Does the same with targets that have just been started, again and again while they do not answer and
+    /// `may_wait` allows it.
+    ///
+    /// # Errors
+    /// The first [`StartError`] that is waited for no longer, or an error of `may_wait`.
+    pub fn call_started(
+        &mut self,
+        plans: &[Plan],
+        mut may_wait: impl FnMut(&StartError) -> anyhow::Result<bool>,
+    ) -> anyhow::Result<()> {
+        while let Err(failure) = self.call_all(plans) {
+            if !failure.is_of_server() || !may_wait(&failure)? {
+                return Err(failure.into());
+            }
+            self.wait(clock::Deadline::after(BETWEEN_CALLS));
+        }
+        Ok(())
     }
 
     /// Sends one request, to see that a plan's target answers; shows the reply if that is wished.

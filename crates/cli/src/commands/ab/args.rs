@@ -6,7 +6,6 @@ use clap::Args;
 use netping_client::plan::{Arrival, Plan};
 use netping_protocol::{target::Target, units::number_in};
 
-use super::builds::{Build, is_filled};
 use crate::{
     args::{
         load::with_callers,
@@ -18,6 +17,7 @@ use crate::{
     },
     environment,
     error::{require, usage},
+    launcher::{Launcher, is_filled},
 };
 
 /// Flags of `netping ab`.
@@ -37,10 +37,10 @@ pub struct AbArgs {
     targets: Vec<NamedTarget>,
     /// Command that starts the base; '{listen}' in it becomes the address to listen on, '{port}' its port
     #[arg(long, value_name = "COMMAND", requires_all = ["new", "url"])]
-    base: Option<Build>,
+    base: Option<Launcher>,
     /// Command that starts the new server
     #[arg(long, value_name = "COMMAND", requires_all = ["base", "url"])]
-    new: Option<Build>,
+    new: Option<Launcher>,
     /// URL of the servers that the commands start, such as 'http://{listen}/'
     #[arg(long, value_name = "URL", requires_all = ["base", "new"])]
     url: Option<String>,
@@ -80,7 +80,7 @@ pub enum Servers {
     /// They run already: the base, and the new one.
     Running([NamedTarget; 2]),
     /// Commands start them: the base, and the new one; and the form of their URLs.
-    Commands([Build; 2], String),
+    Commands([Launcher; 2], String),
 }
 
 /// Most requests that wait for a caller.

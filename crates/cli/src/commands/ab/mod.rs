@@ -5,9 +5,8 @@
 //! round, intervals that hold at all rounds together say whether it is known.
 
 pub mod args;
-mod builds;
 
-use std::{thread, time::Duration};
+use std::time::Duration;
 
 use netping_client::{
     clock::Deadline,
@@ -29,7 +28,12 @@ use rand_chacha::{
 
 use self::args::{AbArgs, Servers};
 use crate::{
-    commands::measure, environment, error::Verdict, run::Runner, server_process::ServerProcess,
+    commands::measure,
+    environment,
+    error::{Verdict, usage},
+    launcher::{Values, await_listening, free_addresses},
+    run::Runner,
+    server_process::ServerProcess,
     sides::Sides,
 };
 
@@ -63,9 +67,9 @@ const SECONDS_PER_REPEAT: u32 = 2;
 /// Rounds before the first look.
 const FEWEST: u32 = 5;
 
-/// The time in which servers that have been started must answer a first request, and that between two tries.
+/// The time in which servers that have been started must listen, and then answer a first request.
+const LISTENING: Duration = Duration::from_secs(30);
 const FIRST_ANSWER: Duration = Duration::from_secs(10);
-const BETWEEN_CALLS: Duration = Duration::from_millis(20);
 
 /// More rounds than there can be: intervals hold whenever they end.
 const MOST: usize = 1_000_000;
@@ -225,15 +229,18 @@ impl Rounds<'_> {
             server.terminate();
         }
         self.started.clear();
-        let addresses = builds::free_addresses(SERVERS.len())?;
+        let addresses = free_addresses(SERVERS.len())?;
         let mut started = Vec::new();
         for at in shuffled(SERVERS.len(), random) {
-            started.push((at, builds[at / NEW].start(&addresses[at], url, self.cpus)?));
+            let values = Values::of(&addresses[at]);
+            let target = values.put_in(url).parse::<Target>();
+            let target = target.map_err(|error| usage(format!("--url: {error}")))?;
+            started.push((at, builds[at / NEW].start(target, &values, self.cpus)?));
         }
         started.sort_by_key(|(at, _)| *at);
         self.started = started.into_iter().map(|(_, server)| server).collect();
-        for (at, server) in self.started.iter_mut().enumerate() {
-            builds[at / NEW].await_listening(server, interrupt)?;
+        for server in &mut self.started {
+            await_listening(server, interrupt, LISTENING)?;
         }
         Ok(self.started.iter().map(|own| own.target.clone()).collect())
     }
@@ -241,23 +248,20 @@ impl Rounds<'_> {
     /// Sends each server its first request, in random order, so that a server that does not answer is told before
     /// anything is measured. A server that has just been started may take a while to answer.
     fn call_first(
-        &self,
+        &mut self,
         runner: &mut Runner,
         calls: &[Plan],
         random: &mut ChaCha8Rng,
-    ) -> Result<(), StartError> {
+    ) -> anyhow::Result<()> {
         let order = shuffled(calls.len(), random);
         let calls: Vec<Plan> = order.into_iter().map(|at| calls[at].clone()).collect();
         let deadline = Deadline::after(FIRST_ANSWER);
-        let may_wait = || !self.started.is_empty() && !deadline.left().is_zero();
-        loop {
-            match runner.call_all(&calls) {
-                Err(failure) if failure.is_of_server() && may_wait() => {
-                    thread::sleep(BETWEEN_CALLS);
-                }
-                answered => return answered,
+        runner.call_started(&calls, |_| {
+            for server in &mut self.started {
+                server.require_running("before it answered")?;
             }
-        }
+            Ok(!self.started.is_empty() && !deadline.left().is_zero())
+        })
     }
 
     /// Names the servers of plans, and says where their CPU time is known from.

@@ -7,9 +7,13 @@ use netping_protocol::units::number_in;
 use netping_results::format;
 use netping_system::cores;
 
+use super::{
+    rungs::{OwnRung, RUNGS, Rung},
+    started::{Over, StartedRung},
+};
 use crate::{
     args::{output::OutputArgs, time::positive},
-    error::require,
+    error::{require, usage},
     sides::Sides,
 };
 
@@ -33,6 +37,16 @@ pub struct LadderArgs {
     /// Connections that these callers share in the third block
     #[arg(long, default_value = "4", value_name = "N", value_parser = number_in::<u16>(1..=4096))]
     pub connections: u16,
+    /// A further rung: the command of any server, behind its name; '{listen}' in it becomes the address to listen on.
+    /// Another protocol than lines over TCP stands before the command: mine=grpc:'./server {listen}'
+    #[arg(long = "rung", value_name = "NAME=[PROTOCOL:]COMMAND")]
+    pub started: Vec<StartedRung>,
+    /// The rung that one of --rung is compared with [default: netping's own of its protocol]
+    #[arg(long, value_name = "NAME=RUNG", requires = "started")]
+    over: Vec<Over>,
+    /// Limit on the time until such a server answers
+    #[arg(long, default_value = "30s", value_name = "TIME", value_parser = positive)]
+    pub start_timeout: Duration,
     /// Let the scheduler choose the CPUs of client and servers
     #[arg(long, conflicts_with_all = ["server_cpus", "client_cpus"])]
     no_pin: bool,
@@ -63,7 +77,61 @@ impl LadderArgs {
         require(
             !self.output.live,
             "a ladder's steps last 150 ms, which is too short for --live: leave it out",
-        )
+        )?;
+        self.check_names()
+    }
+
+    /// Rejects rungs with the name of another, and bases that are none.
+    fn check_names(&self) -> anyhow::Result<()> {
+        let own: Vec<&str> = RUNGS.iter().map(|rung| rung.name).collect();
+        let measured = self.own_rungs().map(|rung| rung.name);
+        let mut known: Vec<&str> = measured.collect();
+        for rung in &self.started {
+            let name = rung.name.as_str();
+            require(
+                !own.contains(&name),
+                format!("the ladder has a rung '{name}' of its own: give --rung another name"),
+            )?;
+            require(
+                !known.contains(&name),
+                format!("two rungs have the name '{name}': give each its own"),
+            )?;
+            let overs: Vec<&Over> = self.over.iter().filter(|own| own.name == name).collect();
+            require(
+                overs.len() < 2,
+                format!("--over {name}=RUNG stands there twice: a rung is compared with one other"),
+            )?;
+            if let Some(Over { base, .. }) = overs.first() {
+                require(
+                    known.contains(&base.as_str()),
+                    format!(
+                        "--over {name}={base}: there is no such rung before it; there are: {}",
+                        known.join(", ")
+                    ),
+                )?;
+            }
+            known.push(name);
+        }
+        let names: Vec<&str> = self.started.iter().map(|own| own.name.as_str()).collect();
+        let stray = self
+            .over
+            .iter()
+            .find(|own| !names.contains(&own.name.as_str()));
+        stray.map_or(Ok(()), |Over { name, base }| {
+            Err(usage(format!(
+                "--over {name}={base}: no --rung has the name '{name}'"
+            )))
+        })
+    }
+
+    /// Returns the rungs on netping's own servers that are measured.
+    pub fn own_rungs(&self) -> impl Iterator<Item = &'static OwnRung> {
+        RUNGS.iter().filter(|rung| self.full || !rung.is_extra)
+    }
+
+    /// Returns the rung that a command starts, over the one that the user wishes.
+    pub fn rung(&self, started: &StartedRung) -> Rung {
+        started.rung(self.over.iter().find(|own| own.name == started.name))
     }
 
     /// Returns the fewest rounds, and the time in which more are measured.

@@ -4,19 +4,20 @@
 //! block once, in random order, and rungs are compared within rounds.
 
 pub mod args;
+mod checks;
 mod pace;
 mod rungs;
+mod started;
 
 use std::{path::Path, time::Duration};
 
 use anyhow::Context;
 use netping_client::{
     clock::{Clock, Deadline, Monotonic},
-    error::StartError,
     plan::{Destination, Extent, Plan, Warmup},
     transport,
 };
-use netping_protocol::{frame::Reply, message, pki, scheme::Protocol};
+use netping_protocol::{frame::Reply, message, pki};
 use netping_results::{
     run::{Kind, Pairing},
     warning::Subject,
@@ -26,8 +27,9 @@ use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
 use self::{
     args::LadderArgs,
+    checks::{leave_out_wrong, of_rung, require_replies, require_running, with_rung},
     pace::Pace,
-    rungs::{AGAIN, Block, RUNGS, Rung},
+    rungs::{AGAIN, Block, Rung},
 };
 use crate::{
     args::secure::CredentialArgs, commands::measure, credentials, environment, error::Verdict,
@@ -63,25 +65,49 @@ pub fn run(args: &LadderArgs) -> anyhow::Result<Verdict> {
         let folder = tempfile::tempdir().context("cannot create a folder for certificates")?;
         let folder = folder.path();
         make_credentials(folder)?;
-        let rungs = RUNGS.iter().filter(|rung| args.full || !rung.is_extra);
-        let rungs: Vec<&Rung> = rungs.collect();
-        let start =
-            |rung: &&Rung| ServerProcess::start(rung.server, &rung.flags(folder), &sides.servers);
-        let servers = rungs.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        let (rungs, mut servers) = start(args, folder, &sides.servers)?;
         runner.place(&sides);
         let blocks = Block::all(args.callers.into(), args.connections.into(), args.full);
         let cells = cells(&rungs, &servers, &blocks, folder)?;
-        let climbed = climb(runner, args.rounds(), &cells);
+        // The first block has all rungs, with one caller, and those of the user's come last.
+        for at in rungs.len() - args.started.len()..rungs.len() {
+            started::await_answer(
+                runner,
+                &mut servers[at],
+                &cells[at].plan,
+                args.start_timeout,
+            )
+            .with_context(|| of_rung(&rungs[at].name))?;
+        }
+        let climbed = climb(runner, args.rounds(), &cells, &rungs, &mut servers);
         // What came to no end replaces nothing that is complete.
         let is_partial = climbed.is_err() || runner.is_interrupted();
         runner.save_as(if is_partial { PARTIAL_STEM } else { STEM });
-        Ok(climbed?)
+        climbed
     })
+}
+
+/// Starts the servers of all rungs on these CPUs, or on any if there are none. Those of the user's come last, and may not
+/// listen yet.
+fn start(
+    args: &LadderArgs,
+    folder: &Path,
+    cpus: &[usize],
+) -> anyhow::Result<(Vec<Rung>, Vec<ServerProcess>)> {
+    // They take longest, and so begin first.
+    let started = started::start_all(&args.started, folder, cpus)?;
+    let own = args.own_rungs().map(|own| own.start(folder, cpus));
+    let mut servers = own.collect::<anyhow::Result<Vec<_>>>()?;
+    let own = args.own_rungs().zip(&servers);
+    let mut rungs: Vec<Rung> = own.map(|(own, server)| own.rung(server)).collect();
+    rungs.extend(args.started.iter().map(|own| args.rung(own)));
+    servers.extend(started);
+    Ok((rungs, servers))
 }
 
 /// Returns every rung under the load of every block that it belongs to.
 fn cells<'a>(
-    rungs: &[&'a Rung],
+    rungs: &'a [Rung],
     servers: &[ServerProcess],
     blocks: &'a [Block],
     folder: &Path,
@@ -89,17 +115,20 @@ fn cells<'a>(
     let mut cells: Vec<RungUnderLoad<'a>> = Vec::new();
     for block in blocks {
         for (rung, server) in rungs.iter().zip(servers) {
-            if block.shared.is_some() && !server.target.scheme.shares_connections() {
+            let Some(kind) = rung.form.kind(block) else {
+                continue;
+            };
+            if block.shared.is_some() && !kind.multiplexes() {
                 continue;
             }
             let is_base = |other: &RungUnderLoad<'_>| match block.shared {
                 Some(_) => other.rung.name == rung.name && other.block.is_unshared(block),
-                None => Some(other.rung.name) == rung.over && other.block == block,
+                None => Some(&other.rung.name) == rung.over.as_ref() && other.block == block,
             };
             cells.push(RungUnderLoad {
                 rung,
                 block,
-                plan: plan(rung, block, server, folder)?,
+                plan: plan(rung, kind, block, server, folder)?,
                 base: cells.iter().position(is_base),
             });
         }
@@ -107,19 +136,18 @@ fn cells<'a>(
     Ok(cells)
 }
 
-fn plan(rung: &Rung, block: &Block, server: &ServerProcess, folder: &Path) -> anyhow::Result<Plan> {
+fn plan(
+    rung: &Rung,
+    kind: transport::Kind,
+    block: &Block,
+    server: &ServerProcess,
+    folder: &Path,
+) -> anyhow::Result<Plan> {
     let target = &server.target;
     let secured = CredentialArgs::of(folder, rung.mutual).connector(target)?;
     let mut destination = Destination::new(target.clone(), server.source.clone(), secured);
-    destination.label = Some(rung.name.to_owned());
-    let kind = match target.scheme.protocol() {
-        Protocol::Tcp if block.is_message => transport::Kind::Frame,
-        Protocol::Tcp => transport::Kind::Line,
-        Protocol::Grpc => transport::Kind::GrpcH2,
-        Protocol::Quic => transport::Kind::Quic,
-        // No rung is a web server.
-        Protocol::Http => transport::Kind::Http1,
-    };
+    destination.label = Some(rung.name.clone());
+    destination.reply_length = Some(rung.reply_length.clone());
     let mut plan = Plan::new(destination, kind);
     let load = &mut plan.load;
     if block.is_message {
@@ -143,7 +171,9 @@ fn climb(
     runner: &mut Runner,
     (fewest, budget): (u32, Duration),
     cells: &[RungUnderLoad<'_>],
-) -> Result<(), StartError> {
+    rungs: &[Rung],
+    servers: &mut [ServerProcess],
+) -> anyhow::Result<()> {
     let plans: Vec<&Plan> = cells.iter().map(|cell| &cell.plan).collect();
     let seed = environment::random_seed();
     let pairing = |(new, cell): (usize, &RungUnderLoad<'_>)| {
@@ -162,13 +192,20 @@ fn climb(
         let (round, begun) = (pace.next(), clock.now());
         let progress = &runner.console.progress;
         progress.begin_round(round, pace.left().map(Deadline::after));
-        let Some(steps) = runner.round(&plans, round, &mut random)? else {
+        let steps = runner.round(&plans, round, &mut random);
+        // A round in which a server has ended is none.
+        require_running(rungs, servers)?;
+        let Some(steps) = steps.map_err(|failure| with_rung(failure, rungs, servers))? else {
             break;
         };
+        if round == 1 {
+            require_replies(&steps)?;
+        }
         runner.keep(steps);
         runner.plant();
         pace.count(Duration::from_nanos(clock.now() - begun));
     }
+    leave_out_wrong(runner);
     Ok(())
 }
 

@@ -2,60 +2,101 @@
 
 use std::{ffi::OsString, path::Path};
 
-use crate::credentials;
-use netping_protocol::scheme::Encryption;
+use netping_client::{plan::ReplyLength, transport::Kind};
+use netping_protocol::scheme::{Encryption, Protocol};
+
+use crate::{credentials, server_process::ServerProcess};
 
 /// A rung: a way to reach a server.
 #[derive(Debug)]
 pub struct Rung {
+    pub name: String,
+    /// The rung that it is compared with; `None` for the reference.
+    pub over: Option<String>,
+    pub form: Form,
+    /// The client shows a certificate.
+    pub mutual: bool,
+    /// The length of a web server's replies, the same under each load.
+    pub reply_length: ReplyLength,
+}
+
+/// The form of a rung's requests.
+#[derive(Debug, Clone, Copy)]
+pub enum Form {
+    /// That of netping's own server for this protocol.
+    Own(Protocol),
+    /// Always this.
+    Fixed(Kind),
+}
+
+impl Form {
+    /// Returns the form of the requests of a block; `None` for a server of which the block asks too much.
+    pub fn kind(self, block: &Block) -> Option<Kind> {
+        Some(match self {
+            Self::Own(Protocol::Tcp) if block.is_message => Kind::Frame,
+            Self::Own(Protocol::Tcp) => Kind::Line,
+            Self::Own(Protocol::Grpc) => Kind::GrpcH2,
+            Self::Own(Protocol::Quic) => Kind::Quic,
+            // None of netping's own is a web server.
+            Self::Own(Protocol::Http) => Kind::Http1,
+            // It has an echo, and need not know the message.
+            Self::Fixed(_) if block.is_message => return None,
+            Self::Fixed(kind) => kind,
+        })
+    }
+}
+
+/// A rung on one of netping's own servers.
+#[derive(Debug)]
+pub struct OwnRung {
     pub name: &'static str,
     /// Name of the server for `netping serve`.
-    pub server: &'static str,
+    server: &'static str,
     /// Flags of the server beside those of its security.
     own_flags: &'static [&'static str],
     security: Encryption,
     /// The client shows a certificate.
-    pub mutual: bool,
+    mutual: bool,
     /// The rung it builds on; `None` for the reference.
-    pub over: Option<&'static str>,
+    over: Option<&'static str>,
     /// Measured with `--full` only.
     pub is_extra: bool,
 }
 
 /// The reference, which the plainest rungs build on.
-const REFERENCE: &str = "TCP tokio";
+pub const REFERENCE: &str = "TCP tokio";
 
 /// A second server like the reference: their difference is noise.
 pub const AGAIN: &str = "TCP again";
 
 /// gRPC without a library for HTTP/2 or gRPC: the price of the protocol, and the least that a framework stands on.
-const FLOOR: &str = "gRPC floor";
+pub const FLOOR: &str = "gRPC floor";
 
 /// The rungs, from the plainest up.
-pub const RUNGS: [Rung; 10] = [
-    Rung {
+pub static RUNGS: [OwnRung; 10] = [
+    OwnRung {
         over: None,
-        ..Rung::new(REFERENCE, "tokio", Encryption::None, REFERENCE)
+        ..OwnRung::new(REFERENCE, "tokio", Encryption::None, REFERENCE)
     },
-    Rung::new(AGAIN, "tokio", Encryption::None, REFERENCE),
-    Rung::new("TCP threads", "threads", Encryption::None, REFERENCE),
-    Rung::new("TCP+PSK", "tokio", Encryption::Psk, REFERENCE),
-    Rung::new("TCP+TLS", "tokio", Encryption::Tls, REFERENCE),
-    Rung {
+    OwnRung::new(AGAIN, "tokio", Encryption::None, REFERENCE),
+    OwnRung::new("TCP threads", "threads", Encryption::None, REFERENCE),
+    OwnRung::new("TCP+PSK", "tokio", Encryption::Psk, REFERENCE),
+    OwnRung::new("TCP+TLS", "tokio", Encryption::Tls, REFERENCE),
+    OwnRung {
         mutual: true,
         is_extra: true,
-        ..Rung::new("TCP+mTLS", "tokio", Encryption::Tls, "TCP+TLS")
+        ..OwnRung::new("TCP+mTLS", "tokio", Encryption::Tls, "TCP+TLS")
     },
-    Rung::new("QUIC", "quic", Encryption::Tls, "TCP+TLS"),
-    Rung {
+    OwnRung::new("QUIC", "quic", Encryption::Tls, "TCP+TLS"),
+    OwnRung {
         own_flags: &["--stack", "floor"],
-        ..Rung::new(FLOOR, "grpc", Encryption::None, REFERENCE)
+        ..OwnRung::new(FLOOR, "grpc", Encryption::None, REFERENCE)
     },
-    Rung::new("gRPC", "grpc", Encryption::None, FLOOR),
-    Rung::new("gRPC+TLS", "grpc", Encryption::Tls, "gRPC"),
+    OwnRung::new("gRPC", "grpc", Encryption::None, FLOOR),
+    OwnRung::new("gRPC+TLS", "grpc", Encryption::Tls, "gRPC"),
 ];
 
-impl Rung {
+impl OwnRung {
     const fn new(
         name: &'static str,
         server: &'static str,
@@ -73,8 +114,23 @@ impl Rung {
         }
     }
 
-    /// Returns the server's flags, with the credentials in `folder`.
-    pub fn flags(&self, folder: &Path) -> Vec<OsString> {
+    /// Starts the server on these CPUs, or on any if there are none, with the credentials in `folder`.
+    pub fn start(&self, folder: &Path, cpus: &[usize]) -> anyhow::Result<ServerProcess> {
+        ServerProcess::start(self.server, &self.flags(folder), cpus)
+    }
+
+    /// Returns the rung on the server that was started for it.
+    pub fn rung(&self, server: &ServerProcess) -> Rung {
+        Rung {
+            name: self.name.to_owned(),
+            over: self.over.map(str::to_owned),
+            form: Form::Own(server.target.scheme.protocol()),
+            mutual: self.mutual,
+            reply_length: ReplyLength::default(),
+        }
+    }
+
+    fn flags(&self, folder: &Path) -> Vec<OsString> {
         let mut files = match self.security {
             Encryption::None => Vec::new(),
             Encryption::Psk => vec![("--psk-file", credentials::SHARED_KEY)],
@@ -130,5 +186,26 @@ impl Block {
             blocks.extend([block(1, None, true), block(callers, None, true)]);
         }
         blocks
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_netpings_own_servers_are_asked_for_the_message() {
+        let blocks = Block::all(64, 4, true);
+        let kinds = |form: Form| {
+            blocks
+                .iter()
+                .map(|block| form.kind(block))
+                .collect::<Vec<_>>()
+        };
+        let [line, frame] = [Some(Kind::Line), Some(Kind::Frame)];
+        let own = Form::Own(Protocol::Tcp);
+        assert_eq!(kinds(own), [line, line, line, frame, frame]);
+        let fixed = Form::Fixed(Kind::Line);
+        assert_eq!(kinds(fixed), [line, line, line, None, None]);
     }
 }

@@ -3,35 +3,41 @@
 use std::{
     io::{self, ErrorKind},
     net::{TcpListener, UdpSocket},
+    ops::Range,
     str::FromStr,
     thread,
     time::Duration,
 };
 
 use anyhow::{Context, bail};
+use humantime::format_duration;
 use netping_client::{clock::Deadline, error::StartError, interrupt::Interrupt};
 use netping_protocol::{scheme::port::METRICS_OFFSET, target::Target};
 use netping_system::listener::is_served;
 
-use crate::{error::usage, server_process::ServerProcess};
+use crate::{environment, server_process::ServerProcess};
 
 /// Stands for the address that a server is to listen on.
 pub const LISTEN: &str = "{listen}";
 
-/// Stands for its port alone; the address is 127.0.0.1.
+/// Stands for its port alone.
 const PORT: &str = "{port}";
 
-/// The time for a server to begin to listen.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Stands for its host alone.
+const HOST: &str = "{host}";
 
-/// Time between looks at whether it does.
+/// Ports for servers. They lie below those that Linux gives to connections and to whoever asks for any, so that nobody
+/// gets one between now and the server's start by chance.
+const PORTS: Range<u16> = 10_000..31_000;
+
+/// Time between looks at whether a server listens.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A command that starts a server.
 #[derive(Debug, Clone)]
-pub struct Build(Vec<String>);
+pub struct Launcher(Vec<String>);
 
-impl FromStr for Build {
+impl FromStr for Launcher {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -47,43 +53,52 @@ impl FromStr for Build {
     }
 }
 
-impl Build {
-    /// Starts a server at an address, on these CPUs, or on any if there are none. `url` is the form of its URL.
-    pub fn start(&self, address: &str, url: &str, cpus: &[usize]) -> anyhow::Result<ServerProcess> {
-        let target = filled(url, address).parse::<Target>();
-        let target = target.map_err(|error| usage(format!("--url: {error}")))?;
-        let words: Vec<String> = self.0.iter().map(|word| filled(word, address)).collect();
+impl Launcher {
+    /// Starts the server, with these values in place of what stands for them, on these CPUs, or on any if there are none.
+    pub fn start(
+        &self,
+        target: Target,
+        values: &Values,
+        cpus: &[usize],
+    ) -> anyhow::Result<ServerProcess> {
+        let words: Vec<String> = self.0.iter().map(|word| values.put_in(word)).collect();
         ServerProcess::start_program(&words, target, cpus)
     }
 
-    /// Waits until a server that this started listens.
-    pub fn await_listening(
-        &self,
-        server: &mut ServerProcess,
-        interrupt: &Interrupt,
-    ) -> anyhow::Result<()> {
-        let port = server.target.port;
-        let line = || filled(&self.0.join(" "), &format!("127.0.0.1:{port}"));
-        let deadline = Deadline::after(PATIENCE);
-        loop {
-            if interrupt.is_set() {
-                return Err(StartError::Interrupted.into());
-            }
-            if let Some(status) = server.ended() {
-                bail!("'{}' ended before it listened: {status}", line());
-            }
-            if is_served(port) {
-                return Ok(());
-            }
-            if deadline.left().is_zero() {
-                bail!(
-                    "'{}' does not listen after {} s",
-                    line(),
-                    PATIENCE.as_secs()
-                );
-            }
-            thread::sleep(LOOK);
+    /// Returns true if this stands in the command.
+    pub fn has(&self, form: &str) -> bool {
+        self.0.iter().any(|word| word.contains(form))
+    }
+}
+
+/// Waits until a server that was started listens.
+///
+/// # Errors
+/// If it ends before that, or there is no time left.
+pub fn await_listening(
+    server: &mut ServerProcess,
+    interrupt: &Interrupt,
+    patience: Duration,
+) -> anyhow::Result<()> {
+    let deadline = Deadline::after(patience);
+    loop {
+        if interrupt.is_set() {
+            return Err(StartError::Interrupted.into());
         }
+        server.require_running("before it listened")?;
+        if is_served(server.target.port) {
+            return Ok(());
+        }
+        if deadline.left().is_zero() {
+            bail!(
+                "'{}' does not listen on port {} after {}{}",
+                server.line(),
+                server.target.port,
+                format_duration(patience),
+                server.last_words()
+            );
+        }
+        thread::sleep(LOOK);
     }
 }
 
@@ -92,10 +107,31 @@ pub fn is_filled(text: &str) -> bool {
     [LISTEN, PORT].iter().any(|form| text.contains(form))
 }
 
-/// Returns a text with an address where it is to stand.
-fn filled(text: &str, address: &str) -> String {
-    let port = address.rsplit(':').next().unwrap_or_default();
-    text.replace(LISTEN, address).replace(PORT, port)
+/// What stands in a command for something that is known when it starts, and its value.
+#[derive(Debug)]
+pub struct Values(Vec<(&'static str, String)>);
+
+impl Values {
+    /// Returns the values of an address, which has a host and a port.
+    pub fn of(address: &str) -> Self {
+        let (host, port) = address.rsplit_once(':').unwrap_or_default();
+        let values = [(LISTEN, address), (HOST, host), (PORT, port)];
+        Self(values.map(|(form, value)| (form, value.to_owned())).into())
+    }
+
+    /// Adds the value of another form.
+    pub fn with(mut self, form: &'static str, value: String) -> Self {
+        self.0.push((form, value));
+        self
+    }
+
+    /// Returns a text with the values in it.
+    pub fn put_in(&self, text: &str) -> String {
+        let all = self.0.iter();
+        all.fold(text.to_owned(), |text, (form, value)| {
+            text.replace(form, value)
+        })
+    }
 }
 
 /// Returns this number of different addresses of the loopback that nobody serves, over TCP or UDP.
@@ -111,7 +147,12 @@ pub fn free_addresses(count: usize) -> anyhow::Result<Vec<String>> {
 
 /// Holds an address; `None` where it is not free.
 fn free_address() -> io::Result<Option<HeldAddress>> {
-    HeldAddress::of(TcpListener::bind("127.0.0.1:0")?)
+    let count = u64::from(PORTS.end - PORTS.start);
+    let port = PORTS.start + (environment::random_seed() % count) as u16;
+    match TcpListener::bind(("127.0.0.1", port)) {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => Ok(None),
+        listener => HeldAddress::of(listener?),
+    }
 }
 
 /// An address that is held over TCP and UDP, and the one that a server of netping's takes beside it for its
@@ -145,6 +186,8 @@ impl HeldAddress {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
     use super::*;
 
     #[test]
@@ -152,6 +195,10 @@ mod tests {
         let all = free_addresses(64).unwrap();
         let different: std::collections::BTreeSet<_> = all.iter().collect();
         assert_eq!((all.len(), different.len()), (64, 64));
+        for address in all {
+            let address: SocketAddr = address.parse().unwrap();
+            assert!(PORTS.contains(&address.port()), "{address}");
+        }
     }
 
     #[test]
@@ -166,15 +213,19 @@ mod tests {
 
     #[test]
     fn a_command_says_where_it_listens() {
-        let words = |text: &str| text.parse::<Build>().map(|build| build.0);
+        let words = |text: &str| text.parse::<Launcher>().map(|own| own.0);
         assert_eq!(
             words("server --name 'a b' --listen {listen}").unwrap(),
             ["server", "--name", "a b", "--listen", "{listen}"]
         );
         assert!(words("server {port}").is_ok());
-        assert_eq!(filled("{listen} {port}", "127.0.0.1:80"), "127.0.0.1:80 80");
-        for wrong in ["", "server", "server 'a {listen}"] {
+        for wrong in ["", "server", "server {host}", "server 'a {listen}"] {
             assert!(words(wrong).is_err(), "{wrong}");
         }
+        let values = Values::of("127.0.0.1:80").with("{cert}", "a.pem".to_owned());
+        assert_eq!(
+            values.put_in("{listen} {host} {port} {cert} {key}"),
+            "127.0.0.1:80 127.0.0.1 80 a.pem {key}"
+        );
     }
 }

@@ -1,0 +1,3 @@
+module netping-echo
+
+go 1.24
