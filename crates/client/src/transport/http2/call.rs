@@ -1,10 +1,11 @@
 //! A request that waits for its reply, and why it may fail.
 
-use std::{io, rc::Rc, task::Waker};
+use std::{cell::RefCell, io, rc::Rc, task::Waker};
 
 use netping_http2::{Reason, client::Event, fields::Fields};
 use netping_measure::error_kind::ErrorKind;
 
+use super::Reader;
 use crate::transport::{Failure, Result, connect};
 
 /// Part of a reply for which its caller is woken before the end, in bytes.
@@ -23,11 +24,20 @@ pub(super) struct Call {
     pub(super) trailers: Option<Rc<Fields>>,
     pub(super) outcome: Option<Result<()>>,
     pub(super) waker: Option<Waker>,
+    /// A stream's reader, which has each part of the reply at once.
+    pub(super) reader: Option<Rc<RefCell<dyn Reader>>>,
+    /// The sender of a stream, which waits until the last piece is sent.
+    pub(super) sender: Option<Waker>,
 }
 
 impl Call {
     /// Takes what became of the request; returns true if the caller has to know.
     pub(super) fn take(&mut self, event: &Event<'_>) -> bool {
+        if self.reader.is_some()
+            && let Some(is_wanted) = self.read(event)
+        {
+            return is_wanted;
+        }
         match event {
             Event::Head(fields) => {
                 self.head = Some(Rc::clone(fields));
@@ -58,6 +68,40 @@ impl Call {
             }
         }
         true
+    }
+}
+
+impl Call {
+    /// Gives a stream's reader its part of the reply; returns true if the caller has to know.
+    fn read(&mut self, event: &Event<'_>) -> Option<bool> {
+        if self.outcome.is_some() {
+            // The reader does not want the rest.
+            return Some(false);
+        }
+        let mut reader = self.reader.as_ref()?.borrow_mut();
+        let read = match event {
+            Event::Head(fields) => {
+                self.head = Some(Rc::clone(fields));
+                reader.head(fields)
+            }
+            Event::Data(data) => reader.data(data),
+            _ => return None,
+        };
+        self.outcome = read.err().map(Err);
+        Some(self.outcome.is_some())
+    }
+
+    /// Wakes those who wait for the reply, or to send; returns true if there is somebody.
+    pub(super) fn wake(&mut self) -> bool {
+        let mut woken = false;
+        for waker in [self.waker.take(), self.sender.take()]
+            .into_iter()
+            .flatten()
+        {
+            waker.wake();
+            woken = true;
+        }
+        woken
     }
 }
 
