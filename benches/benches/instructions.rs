@@ -141,6 +141,7 @@ fn introduced() -> Http2 {
     let mut client = Client::new(Config {
         stream_window: 4 << 20,
         connection_window: 64 << 20,
+        ..Config::default()
     });
     let settings = b"\0\0\0\x04\0\0\0\0\0";
     client.receive(settings, |_, _| {}).expect("no violation");

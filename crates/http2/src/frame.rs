@@ -69,18 +69,31 @@ impl Header {
 /// # Errors
 /// A payload of more than `limit` bytes is a FRAME_SIZE_ERROR.
 pub(crate) fn first(bytes: &[u8], limit: usize) -> Result<Option<(Header, &[u8])>, Error> {
-    let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else {
+    let Some((header, length, rest)) = begin(bytes) else {
         return Ok(None);
     };
+    check_length(length, limit)?;
+    Ok(rest.get(..length).map(|payload| (header, payload)))
+}
+
+/// Returns the header at the beginning of `bytes`, the length of its payload, and what follows the header;
+/// `None` if it is not whole.
+pub(crate) fn begin(bytes: &[u8]) -> Option<(Header, usize, &[u8])> {
+    let (header, rest) = bytes.split_first_chunk::<HEADER>()?;
     let [high, middle, low, kind, flags, id @ ..] = *header;
     let length = u32::from_be_bytes([0, high, middle, low]) as usize;
+    Some((Header::new(kind, flags, number(id)), length, rest))
+}
+
+/// Checks the length of a payload.
+///
+/// # Errors
+/// A payload of more than `limit` bytes is a FRAME_SIZE_ERROR.
+pub(crate) fn check_length(length: usize, limit: usize) -> Result<(), Error> {
     if length > limit {
         return Err(Error::frame_size("a frame is longer than the limit"));
     }
-    let Some(payload) = rest.get(..length) else {
-        return Ok(None);
-    };
-    Ok(Some((Header::new(kind, flags, number(id)), payload)))
+    Ok(())
 }
 
 /// Returns a number of 31 bits; the bit before it is reserved.

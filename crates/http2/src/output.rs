@@ -1,5 +1,9 @@
 //! The bytes that wait to be written.
 
+use std::{collections::VecDeque, io::IoSlice};
+
+use bytes::{Buf, Bytes};
+
 use crate::{
     error::Reason,
     flow::SendWindow,
@@ -12,21 +16,67 @@ use crate::{
 /// processor's cache.
 const ENOUGH: usize = 256 << 10;
 
-/// The bytes that wait to be written, in one buffer.
+/// Length from which a part of a shared body is not copied, in bytes.
+const LARGE: usize = 16 << 10;
+
+/// The bytes that wait to be written: a buffer, and large parts of shared bodies in between.
 #[derive(Debug, Default)]
 pub(crate) struct Output {
     buffer: Vec<u8>,
     /// Bytes at the beginning that have been written.
     written: usize,
+    /// The parts, and the places in the buffer before which they come.
+    shared: VecDeque<(usize, Bytes)>,
+    /// Bytes of the parts.
+    shared_bytes: usize,
 }
 
 impl Output {
+    /// Returns the next bytes to be written: all of them, unless there are parts of shared bodies. Empty if there are
+    /// none.
     pub(crate) fn waiting(&self) -> &[u8] {
-        &self.buffer[self.written..]
+        match self.shared.front() {
+            None => &self.buffer[self.written..],
+            Some((place, part)) if *place == self.written => part,
+            Some((place, _)) => &self.buffer[self.written..*place],
+        }
+    }
+
+    /// Returns true if [`waiting`](Self::waiting) is not all.
+    pub(crate) fn is_in_parts(&self) -> bool {
+        !self.shared.is_empty()
+    }
+
+    /// Puts what is to be written into `slices`, as far as these suffice, and returns their number.
+    pub(crate) fn parts<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        let mut from = self.written;
+        let shared = self.shared.iter().flat_map(|(place, part)| {
+            let own = &self.buffer[std::mem::replace(&mut from, *place)..*place];
+            [own, part]
+        });
+        let last = self.shared.back().map_or(self.written, |(place, _)| *place);
+        let parts = shared.chain([&self.buffer[last..]]);
+        let parts = parts.filter(|part| !part.is_empty());
+        let pairs = slices.iter_mut().zip(parts);
+        pairs
+            .map(|(slice, part)| *slice = IoSlice::new(part))
+            .count()
     }
 
     /// Notes that bytes have been written; returns true if none is left.
-    pub(crate) fn advance(&mut self, bytes: usize) -> bool {
+    pub(crate) fn advance(&mut self, mut bytes: usize) -> bool {
+        while let Some((place, part)) = self.shared.front_mut() {
+            let own = bytes.min(*place - self.written);
+            self.written += own;
+            let shared = part.len().min(bytes - own);
+            part.advance(shared);
+            self.shared_bytes -= shared;
+            bytes -= own + shared;
+            if !part.is_empty() {
+                return false;
+            }
+            self.shared.pop_front();
+        }
         self.written += bytes;
         let is_empty = self.written == self.buffer.len();
         if is_empty {
@@ -38,16 +88,16 @@ impl Output {
 
     /// Returns the bytes of DATA that may still be appended.
     pub(crate) fn room(&self) -> usize {
-        ENOUGH.saturating_sub(self.buffer.len())
+        ENOUGH.saturating_sub(self.buffer.len() + self.shared_bytes)
     }
 
     /// Appends DATA of the stream `id`, in frames of up to `longest` bytes, as far as the stream's and the connection's
     /// windows and the output have room; returns the bytes of `body` that it took. With `is_last`, the end of the body
-    /// ends the stream.
+    /// ends the stream. Large parts of a body that is `shared` too are not copied.
     pub(crate) fn data(
         &mut self,
         (id, is_last): (u32, bool),
-        body: &[u8],
+        (body, shared): (&[u8], Option<&Bytes>),
         [stream, connection]: [&mut SendWindow; 2],
         longest: usize,
     ) -> usize {
@@ -55,13 +105,27 @@ impl Output {
         while sent < body.len() {
             let rest = &body[sent..];
             let allowed = stream.available().min(connection.available());
-            let length = rest.len().min(allowed).min(longest).min(self.room());
+            // What is not copied need not be cut: a rest would cost a frame and a write of its own.
+            let room = match shared {
+                Some(_) if self.room() > 0 => usize::MAX,
+                _ => self.room(),
+            };
+            let length = rest.len().min(allowed).min(longest).min(room);
             if length == 0 {
                 break;
             }
             let is_end = is_last && length == rest.len();
             let flags = if is_end { flag::END_STREAM } else { 0 };
-            self.frame(Header::new(kind::DATA, flags, id), &rest[..length]);
+            let header = Header::new(kind::DATA, flags, id);
+            match shared {
+                Some(body) if length >= LARGE => {
+                    self.buffer.extend_from_slice(&header.encode(length));
+                    let part = body.slice(sent..sent + length);
+                    self.shared.push_back((self.buffer.len(), part));
+                    self.shared_bytes += length;
+                }
+                _ => self.frame(header, &rest[..length]),
+            }
             stream.sent(length);
             connection.sent(length);
             sent += length;

@@ -13,6 +13,9 @@ pub struct Config {
     pub stream_window: u32,
     /// Flow-control window of the connection, in bytes: from 65,535 to 2^31-1.
     pub connection_window: u32,
+    /// Longest payload of a received frame, in bytes: from 2^14 to 2^24-1.
+    /// A client takes no frames but DATA that are longer than 64 KiB.
+    pub frame: u32,
 }
 
 impl Default for Config {
@@ -20,6 +23,7 @@ impl Default for Config {
         Self {
             stream_window: DEFAULT,
             connection_window: DEFAULT,
+            frame: DEFAULT_MAX_SIZE as u32,
         }
     }
 }

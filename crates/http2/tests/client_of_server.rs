@@ -147,12 +147,12 @@ fn setup() -> impl Strategy<Value = Setup> {
     );
     (own, client, 1..40_000_usize, 1..40_000_usize).prop_map(|(own, client, piece, pipe)| Setup {
         server: server::Config {
-            windows: Config {
+            receiving: Config {
                 stream_window: own.0,
                 connection_window: own.1,
+                frame: own.3,
             },
             streams: own.2,
-            frame: own.3,
         },
         window: client.0,
         connection: client.1,

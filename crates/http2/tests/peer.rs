@@ -1,7 +1,11 @@
 //! The client against the `h2` crate's server, in memory: what either side sends is what the other one receives,
 //! whatever the lengths, the windows, the limits and the pieces in which bytes arrive.
 
-use std::{collections::HashMap, rc::Rc, time::Duration};
+use std::{
+    collections::{HashMap, VecDeque},
+    rc::Rc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use h2::{Reason as Code, RecvStream, server};
@@ -26,6 +30,8 @@ const STALLED: Duration = Duration::from_secs(20);
 struct Call {
     head: usize,
     body: usize,
+    /// Lengths of the first pieces in which the body is given, if that is not done at once.
+    streamed: Option<Vec<usize>>,
     status: u16,
     headers: Vec<(String, String)>,
     reply: usize,
@@ -74,14 +80,17 @@ fn fields(most: usize) -> impl Strategy<Value = Vec<(String, String)>> {
 fn call(heads: usize) -> impl Strategy<Value = Call> {
     let length = || prop_oneof![6 => 0_usize..200, 2 => 0_usize..50_000, 1 => 0_usize..300_000];
     let end = prop_oneof![8 => Just(End::Whole), 1 => Just(End::Reset), 1 => Just(End::Cancelled)];
+    let piece = prop_oneof![6 => 1_usize..200, 2 => 1_usize..50_000, 1 => Just(0)];
+    let streamed = prop::option::of(prop::collection::vec(piece, 0..6));
     (
-        (0..heads, length(), 200_u16..500),
+        (0..heads, length(), streamed, 200_u16..500),
         (fields(4), length(), prop::option::of(fields(3)), end),
     )
         .prop_map(
-            |((head, body, status), (headers, reply, trailers, end))| Call {
+            |((head, body, streamed, status), (headers, reply, trailers, end))| Call {
                 head,
                 body,
+                streamed,
                 status,
                 headers,
                 reply: if status == 204 || status == 304 {
@@ -109,7 +118,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     heads
         .prop_flat_map(move |heads| {
             let calls = prop::collection::vec(call(heads.len()), 1..12);
-            let own = (window(), 65_535_u32..1_000_000);
+            let own = (window(), 65_535_u32..1_000_000, 16_384_u32..200_000);
             let pieces = prop::collection::vec(prop_oneof![1_usize..50, 1_usize..100_000], 1..6);
             let changes = prop::collection::vec(window(), 0..3);
             (
@@ -128,6 +137,7 @@ fn plan() -> impl Strategy<Value = Plan> {
                 config: Config {
                     stream_window: own.0,
                     connection_window: own.1,
+                    frame: own.2,
                 },
                 window: server.0,
                 connection_window: server.1,
@@ -275,6 +285,8 @@ struct Asking {
     /// The calls that are not at their end, by their slots' indexes.
     open: HashMap<usize, (Slot, usize)>,
     replies: Vec<Seen>,
+    /// What is not given yet of the bodies that are streamed, by the calls' numbers, and the next pieces' lengths.
+    streaming: HashMap<usize, (Bytes, VecDeque<usize>)>,
 }
 
 impl Asking {
@@ -302,6 +314,7 @@ impl Asking {
             input: Vec::new(),
             buffer: vec![0; 100_000],
             open: HashMap::new(),
+            streaming: HashMap::new(),
         }
     }
 
@@ -324,6 +337,13 @@ impl Asking {
 
     fn send(&mut self, number: usize) {
         let body = contents(number, self.plan.calls[number].body);
+        if let Some(lengths) = &self.plan.calls[number].streamed {
+            self.streaming
+                .insert(number, (body, lengths.clone().into()));
+            let slot = self.client.stream(&self.heads[number]).unwrap();
+            self.open.insert(slot.index(), (slot, number));
+            return self.send_pieces(slot);
+        }
         let body = if number.is_multiple_of(2) {
             Body::Short(&body)
         } else {
@@ -331,6 +351,29 @@ impl Asking {
         };
         let slot = self.client.request(&self.heads[number], body).unwrap();
         self.open.insert(slot.index(), (slot, number));
+    }
+
+    /// Gives the next pieces of a streamed body until one of them cannot be sent at once.
+    fn send_pieces(&mut self, slot: Slot) {
+        let (_, number) = self.open[&slot.index()];
+        while self.client.unsent(slot) == 0
+            && let Some((rest, lengths)) = self.streaming.get_mut(&number)
+        {
+            // A server does not accept a long body in very short pieces.
+            let length = lengths.pop_front().unwrap_or(rest.len());
+            let piece = rest.split_to(length.min(rest.len()));
+            // The end comes with the last piece, or alone.
+            let is_last = rest.is_empty() && (piece.is_empty() || number.is_multiple_of(3));
+            if is_last {
+                self.streaming.remove(&number);
+            }
+            let body = if number.is_multiple_of(2) {
+                Body::Short(&piece)
+            } else {
+                Body::Shared(&piece)
+            };
+            assert!(self.client.send(slot, body, is_last));
+        }
     }
 
     /// Writes or reads a piece, and returns the bytes that the client has taken.
@@ -364,6 +407,18 @@ impl Asking {
         });
         let taken = taken.unwrap();
         self.input.drain(..taken);
+        // No more is kept than what frames other than DATA may have.
+        assert!(self.input.len() < 65_536 + 9);
+        while let Some(slot) = self.client.next_sent() {
+            let is_open = self
+                .open
+                .get(&slot.index())
+                .is_some_and(|(open, _)| *open == slot);
+            if is_open && !done.contains(&slot) && !refused.iter().any(|(other, _)| *other == slot)
+            {
+                self.send_pieces(slot);
+            }
+        }
         for (slot, length) in released {
             self.client.release(slot, length);
         }

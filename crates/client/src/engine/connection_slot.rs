@@ -4,6 +4,7 @@ use std::{
     cell::{Cell, RefCell},
     net::SocketAddr,
     num::NonZeroU64,
+    rc::Rc,
 };
 
 use netping_measure::accounting::Accounting;
@@ -12,10 +13,15 @@ use tokio::sync::Mutex;
 
 use crate::transport::{Connection, Failure, Milestones, Transport};
 
+/// Transports that the connections of a worker share by turns. QUIC has a socket for each: the fewer there are, the more
+/// datagrams a system call carries, and the more there are, the more evenly the kernel spreads connections over a
+/// server's sockets.
+const TRANSPORTS: usize = 8;
+
 /// The place of one connection. Its callers hold handles on the connection that is there now.
 #[derive(Debug)]
 pub struct ConnectionSlot<T: Transport> {
-    transport: T,
+    transport: Rc<T>,
     /// A handle for the next caller; `None` if it has been given away or there is no connection.
     spare: RefCell<Option<T::Connection>>,
     /// Number of connections so far.
@@ -48,9 +54,19 @@ pub struct Held<C> {
 }
 
 impl<T: Transport> ConnectionSlot<T> {
+    /// Returns several slots as [`new`](Self::new) does, which share clones of a transport.
+    pub fn several(count: usize, transport: &T, limit: Option<NonZeroU64>) -> Vec<Rc<Self>> {
+        let transports: Vec<_> = (0..count.min(TRANSPORTS))
+            .map(|_| Rc::new(transport.clone()))
+            .collect();
+        let transports = transports.iter().cycle().take(count);
+        let slots = transports.map(|transport| Self::new(Rc::clone(transport), limit));
+        slots.map(Rc::new).collect()
+    }
+
     /// Returns a slot without a connection; with `limit`, each connection is closed after so many
     /// requests.
-    pub fn new(transport: T, limit: Option<NonZeroU64>) -> Self {
+    pub fn new(transport: Rc<T>, limit: Option<NonZeroU64>) -> Self {
         Self {
             transport,
             spare: RefCell::new(None),
@@ -270,9 +286,23 @@ mod tests {
         )
     }
 
+    #[test]
+    fn connections_share_a_few_transports() {
+        let count = 2 * TRANSPORTS;
+        let slots = ConnectionSlot::several(count, &Shareable::default(), None);
+        assert_eq!(slots.len(), count);
+        for (number, slot) in slots.iter().enumerate() {
+            let same =
+                |other: &Rc<ConnectionSlot<_>>| Rc::ptr_eq(&other.transport, &slot.transport);
+            let sharing = (0..count).filter(|other| same(&slots[*other]));
+            let first = number % TRANSPORTS;
+            assert!(sharing.eq([first, first + TRANSPORTS]), "{number}");
+        }
+    }
+
     #[tokio::test(flavor = "current_thread")]
     async fn callers_of_one_connection_have_its_requests_together() {
-        let slot = ConnectionSlot::new(Shareable::default(), NonZeroU64::new(3));
+        let slot = ConnectionSlot::new(Rc::new(Shareable::default()), NonZeroU64::new(3));
         let (mut one, mut other) = (None, None);
         begin(&slot, &mut one).await;
         begin(&slot, &mut other).await;
@@ -284,7 +314,7 @@ mod tests {
 
     #[tokio::test(flavor = "current_thread")]
     async fn only_a_lost_connection_is_a_reconnect() {
-        let slot = ConnectionSlot::new(Shareable::default(), None);
+        let slot = ConnectionSlot::new(Rc::new(Shareable::default()), None);
         let mut held = None;
         begin(&slot, &mut held).await;
         slot.transport.ended.set(true);

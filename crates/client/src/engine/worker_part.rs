@@ -132,12 +132,10 @@ impl<T: Transport> WorkerPart<T> {
     async fn connect(&self) -> Result<(Vec<Rc<ConnectionSlot<T>>>, Option<Negotiated>), Failure> {
         let load = &self.assignment.plan.load;
         let limit = load.requests_per_connection;
-        let slot = || Rc::new(ConnectionSlot::new(self.transport.clone(), limit));
-        let slots: Vec<_> = (0..self.assignment.share.connections)
-            .map(|_| slot())
-            .collect();
+        let connections = self.assignment.share.connections;
+        let slots = ConnectionSlot::several(connections, &self.transport, limit);
         let opened = if limit.is_some() {
-            vec![slot()]
+            ConnectionSlot::several(1, &self.transport, limit)
         } else {
             slots.clone()
         };

@@ -43,34 +43,46 @@ impl<F: FnMut(&[u8]) -> Result<()>, const STREAMS: bool> GrpcReply<F, STREAMS> {
 }
 
 impl<F: FnMut(&[u8]) -> Result<()>, const STREAMS: bool> Reader for GrpcReply<F, STREAMS> {
-    const STREAMS: bool = STREAMS;
-
-    fn head(&mut self, head: &Fields) -> Result<()> {
-        let status = http2::status(head);
-        if status != StatusCode::OK {
-            return Err(status_failure(status));
-        }
-        check_type(head.get("content-type").unwrap_or_default())
+    fn streams(&self) -> bool {
+        STREAMS
     }
 
-    fn data(&mut self, data: &[u8]) {
-        if self.examined.is_err() {
-            return;
+    fn head(&mut self, head: &Fields) -> Result<()> {
+        check_head(head)
+    }
+
+    fn data(&mut self, data: &[u8]) -> Result<()> {
+        if self.examined.is_ok() {
+            self.examined = self.cut.feed(data, |message| {
+                self.messages += 1;
+                (self.examine)(message)
+            });
         }
-        self.examined = self.cut.feed(data, |message| {
-            self.messages += 1;
-            (self.examine)(message)
-        });
+        Ok(())
     }
 
     fn end(&mut self, last: &Fields) -> Result<()> {
-        check_status(last.get("grpc-status"), last.get("grpc-message"))?;
+        check_end(last)?;
         std::mem::replace(&mut self.examined, Ok(()))?;
         if !self.cut.is_at_end() {
             return Err(Failure::mismatch("ends within a message"));
         }
         Ok(())
     }
+}
+
+/// Checks the head of a reply: its HTTP status and its type.
+pub(crate) fn check_head(head: &Fields) -> Result<()> {
+    let status = http2::status(head);
+    if status != StatusCode::OK {
+        return Err(status_failure(status));
+    }
+    check_type(head.get("content-type").unwrap_or_default())
+}
+
+/// Checks the end of a reply, which has the call's status.
+pub(crate) fn check_end(last: &Fields) -> Result<()> {
+    check_status(last.get("grpc-status"), last.get("grpc-message"))
 }
 
 /// Checks that a reply is gRPC's, and not a page of a web server.
@@ -84,7 +96,7 @@ fn check_type(kind: &[u8]) -> Result<()> {
 }
 
 /// Checks a call's status and message: those of the trailers, or of the head if there is no reply.
-pub(crate) fn check_status(status: Option<&[u8]>, message: Option<&[u8]>) -> Result<()> {
+fn check_status(status: Option<&[u8]>, message: Option<&[u8]>) -> Result<()> {
     if status == Some(b"0") {
         return Ok(());
     }

@@ -2,7 +2,7 @@
 
 use std::{
     error::Error,
-    future, iter,
+    future, io, iter,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -23,7 +23,7 @@ use tonic::{
 use super::{
     Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect,
     grpc_h2::{echo_request, verified},
-    h2_error,
+    http2::closed,
 };
 
 /// Opens channels of one connection each, for calls of `echopb.Echo/Echo`, or of `pb.Hello/Say`
@@ -134,20 +134,49 @@ fn cause(error: &(dyn Error + 'static)) -> Option<Failure> {
     iter::successors(Some(error), |&error| error.source()).find_map(|error| {
         let failure = error.downcast_ref::<Failure>().cloned();
         let io = || error.downcast_ref().map(connect::io_failure);
-        let has_ended = |error: &&h2::Error| error.is_io() || error.is_go_away();
-        let h2 = || {
-            error
-                .downcast_ref()
-                .filter(has_ended)
-                .map(h2_error::failure)
-        };
-        failure.or_else(io).or_else(h2)
+        let http2 = || error.downcast_ref().and_then(http2_failure);
+        failure.or_else(io).or_else(http2)
     })
+}
+
+/// Classifies an error of the HTTP/2 beneath a channel; `None` if it leaves the connection usable.
+fn http2_failure(error: &h2::Error) -> Option<Failure> {
+    if let Some(io) = error.get_io() {
+        return Some(http2_io_failure(io));
+    }
+    // One is reported too when no stream is left, and with another reason if the peer breaks the protocol.
+    let is_goodbye = error.is_remote() || error.reason() == Some(h2::Reason::NO_ERROR);
+    let kind = if is_goodbye {
+        ErrorKind::Goaway
+    } else {
+        ErrorKind::Protocol
+    };
+    error.is_go_away().then(|| Failure::lost(kind, error))
+}
+
+/// Classifies an I/O error of the HTTP/2 beneath a channel, which calls a connection that has ended a broken pipe.
+/// One that is really broken had been closed by the server before.
+fn http2_io_failure(error: &io::Error) -> Failure {
+    use io::ErrorKind::{BrokenPipe, UnexpectedEof};
+    // The codec's words for an end within a frame, which has no kind.
+    let is_cut = || error.to_string() == "bytes remaining on stream";
+    if matches!(error.kind(), BrokenPipe | UnexpectedEof) || is_cut() {
+        return closed();
+    }
+    connect::io_failure(error)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_connection_that_was_reset_is_not_at_its_end() {
+        let reset = io::Error::from(io::ErrorKind::ConnectionReset);
+        assert_eq!(http2_io_failure(&reset).kind, ErrorKind::Reset);
+        let cut = io::Error::other("bytes remaining on stream");
+        assert_eq!(http2_io_failure(&cut).kind, ErrorKind::Eof);
+    }
 
     #[test]
     fn a_client_that_gives_up_says_goaway_with_an_error() {

@@ -8,7 +8,6 @@ pub(crate) mod grpc_call;
 pub(crate) mod grpc_h2;
 pub(crate) mod grpc_reply;
 mod grpc_tonic;
-mod h2_error;
 mod http;
 mod http1;
 pub(crate) mod http2;

@@ -42,8 +42,8 @@ const EACH_ADDRESS: Duration = Duration::from_secs(1);
 /// Time for a failed connection to send the reason.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
-/// Opens QUIC connections. Each worker has a socket of its own, so that the server's kernel can
-/// spread connections as it does with TCP: it clones a transport that has opened none yet.
+/// Opens QUIC connections, all on one socket. A worker clones a transport that has opened none yet, several times: the
+/// server's kernel spreads connections by their sockets, as it does with TCP.
 #[derive(Debug, Clone)]
 pub struct Quic {
     pub(super) endpoint: ServerEndpoint,

@@ -1,11 +1,12 @@
-//! Any bytes from a server, in any chunks: no panic, and the same events and output as in one chunk.
+//! Any bytes from a server, in any chunks: no panic, and the same events and output as in one chunk, but for the
+//! parts in which data come.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use netping_http2::{
     Config,
-    client::{Body, Client},
+    client::{Body, Client, Event},
     head::{Head, Target},
 };
 
@@ -13,17 +14,30 @@ use netping_http2::{
 const BODIES: [usize; 3] = [100_000, 10, 0];
 
 /// The results of a server's bytes: events, output, and the error or the bytes left.
-type Outcome = (Vec<String>, Vec<u8>, Result<usize, String>);
+type Outcome = (Vec<(usize, String)>, Vec<u8>, Result<usize, String>);
 
 fn receive(client: &mut Client, head: &Head, chunks: &[&[u8]]) -> Outcome {
     for length in BODIES {
         client.request(head, Body::Short(&vec![b'x'; length]));
     }
-    let (mut events, mut input) = (Vec::new(), Vec::new());
+    if let Some(stream) = client.stream(head) {
+        client.send(stream, Body::Short(&[b'y'; 100_000]), false);
+        client.send(stream, Body::Short(b"z"), true);
+    }
+    let (mut events, mut input) = (Vec::<(usize, String)>::new(), Vec::new());
     for chunk in chunks {
         input.extend_from_slice(chunk);
         let taken = client.receive(&input, |slot, event| {
-            events.push(format!("{} {event:?}", slot.index()));
+            let Event::Data(data) = event else {
+                return events.push((slot.index(), format!("{event:?}")));
+            };
+            let data = data.escape_ascii();
+            match events.last_mut() {
+                Some((of, text)) if *of == slot.index() && text.starts_with("data") => {
+                    text.push_str(&data.to_string());
+                }
+                _ => events.push((slot.index(), format!("data {data}"))),
+            }
         });
         match taken {
             Ok(taken) => drop(input.drain(..taken)),

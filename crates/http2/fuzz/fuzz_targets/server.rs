@@ -25,9 +25,8 @@ type Outcome = (Vec<String>, Vec<u8>, Result<usize, String>);
 /// Takes the chunks, and replies to each second request that is whole.
 fn receive(chunks: &[&[u8]], heads: &[Head; 2]) -> Outcome {
     let mut server = Server::<Length>::new(server::Config {
-        windows: Config::default(),
+        receiving: Config::default(),
         streams: 5,
-        frame: 1 << 14,
     });
     let (mut events, mut input, mut lengths) = (Vec::new(), Vec::new(), Vec::new());
     for chunk in chunks {

@@ -60,7 +60,7 @@ impl Client {
         let change = i64::from(self.peer.window) - before;
         if change != 0 {
             self.streams.change_windows(change)?;
-            for slot in self.streams.open_slots(|stream| !stream.is_sent) {
+            for slot in self.streams.open_slots(|stream| !stream.body.is_empty()) {
                 self.queue(slot);
             }
         }

@@ -2,23 +2,31 @@
 
 mod bodies;
 mod control;
+mod data;
 mod receiving;
 mod requests;
 mod streams;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::VecDeque, rc::Rc};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io::IoSlice,
+    rc::Rc,
+};
 
 use bytes::Bytes;
 
-use self::streams::{Phase, Streams};
+use self::{
+    data::Part,
+    streams::{Phase, Streams},
+};
 use crate::{
     block::Block,
     error::{Error, Reason},
     fields::Fields,
     flow::{DEFAULT, ReceiveWindow, SendWindow},
-    frame::{Header, PREFACE, kind},
+    frame::{DEFAULT_MAX_SIZE, Header, PREFACE, kind},
     head::Head,
     hpack::{encoder::Encoder, replies::Replies},
     output::Output,
@@ -76,16 +84,20 @@ pub struct Client {
     encoder: Encoder,
     replies: Replies,
     streams: Streams,
-    /// Requests that wait for a stream, in their order.
-    waiting: VecDeque<u32>,
+    /// Requests that wait for a stream, by their turns.
+    waiting: BTreeMap<u64, u32>,
     /// Requests whose body has bytes that their stream may send.
     sending: VecDeque<u32>,
+    /// Requests whose last piece has been sent since [`Client::next_sent`].
+    sent: VecDeque<u32>,
     peer: PeerSettings,
     config: Config,
     send_window: SendWindow,
     receive_window: ReceiveWindow,
     /// A header block that has not come to its end.
     block: Option<Block>,
+    /// A DATA frame that has not come to its end.
+    part: Option<Part>,
     /// The server's first frame, its SETTINGS, has come.
     is_greeted: bool,
     /// Answers that the server made necessary since the output was last written to its end.
@@ -103,11 +115,14 @@ impl Client {
         let mut output = Output::default();
         output.raw(PREFACE);
         let header = Header::new(kind::SETTINGS, 0, 0);
-        let settings = settings::payload(&[
+        let mut settings = vec![
             (id::ENABLE_PUSH, 0),
             (id::INITIAL_WINDOW_SIZE, config.stream_window),
-        ]);
-        output.frame(header, &settings);
+        ];
+        if config.frame as usize > DEFAULT_MAX_SIZE {
+            settings.push((id::MAX_FRAME_SIZE, config.frame));
+        }
+        output.frame(header, &settings::payload(&settings));
         let more = config.connection_window.saturating_sub(DEFAULT);
         if more > 0 {
             output.window_update(0, more);
@@ -117,13 +132,15 @@ impl Client {
             encoder: Encoder::new(),
             replies: Replies::new(),
             streams: Streams::default(),
-            waiting: VecDeque::new(),
+            waiting: BTreeMap::new(),
             sending: VecDeque::new(),
+            sent: VecDeque::new(),
             peer: PeerSettings::default(),
             config,
             send_window: SendWindow::new(DEFAULT),
             receive_window: ReceiveWindow::new(config.connection_window.max(DEFAULT)),
             block: None,
+            part: None,
             is_greeted: false,
             answers: 0,
             idle_frames: 0,
@@ -135,18 +152,33 @@ impl Client {
     /// Sends a request as far as the server allows now, and the rest as soon as it does. `None` if the
     /// connection takes no more requests.
     pub fn request(&mut self, head: &Head, body: Body<'_>) -> Option<Slot> {
+        self.begin(head, body, true)
+    }
+
+    /// Sends a request whose body is given piece by piece to [`send`](Self::send). `None` if the connection takes
+    /// no more requests.
+    pub fn stream(&mut self, head: &Head) -> Option<Slot> {
+        self.begin(head, Body::Short(&[]), false)
+    }
+
+    /// Begins a request, whose body is the whole of it or only the first piece.
+    fn begin(&mut self, head: &Head, body: Body<'_>, is_whole: bool) -> Option<Slot> {
         if self.is_spent() {
             return None;
         }
         let slot = self.streams.reserve();
+        self.streams.at(slot).is_given = is_whole;
         // Whoever waits is sent as soon as there is a stream, so that nobody does if there is one now.
         if self.may_open() {
             self.open(slot, head, body);
         } else {
+            let last = self.waiting.last_key_value();
+            let turn = last.map_or(0, |(last, _)| last + 1);
+            self.waiting.insert(turn, slot);
             let stream = self.streams.at(slot);
+            stream.turn = turn;
             stream.head = Some(head.clone());
             stream.body = body.to_owned();
-            self.waiting.push_back(slot);
         }
         Some(Slot(slot))
     }
@@ -154,8 +186,9 @@ impl Client {
     /// Ends the interest in a request, whose slot is free again. One that is not at its end is cancelled.
     pub fn close(&mut self, slot: Slot) {
         let Slot(slot) = slot;
-        match self.streams.at(slot).phase {
-            Phase::Waiting => self.waiting.retain(|other| *other != slot),
+        let stream = self.streams.at(slot);
+        match stream.phase {
+            Phase::Waiting => drop(self.waiting.remove(&stream.turn)),
             Phase::Open => self.reset(slot, Reason::CANCEL),
             Phase::Ended => {}
         }
@@ -182,9 +215,20 @@ impl Client {
         self.receive_window.unreleased()
     }
 
-    /// Returns the bytes to be written.
+    /// Returns the next bytes to be written: all of them, unless the output [is in parts](Self::is_in_parts). Empty
+    /// if there are none.
     pub fn output(&self) -> &[u8] {
         self.output.waiting()
+    }
+
+    /// Returns true if the output has large parts of bodies, which are not copied.
+    pub fn is_in_parts(&self) -> bool {
+        self.output.is_in_parts()
+    }
+
+    /// Puts the bytes to be written into `slices`, as far as these suffice, and returns the number of slices.
+    pub fn parts<'a>(&'a self, slices: &mut [IoSlice<'a>]) -> usize {
+        self.output.parts(slices)
     }
 
     /// Notes that the first `bytes` of the output have been written. There may be more of it then.

@@ -2,15 +2,15 @@
 
 use super::{Client, Event, Slot, streams::Owner};
 use crate::{
-    block::Block,
+    block::{self, Block},
     error::{Error, Reason},
-    frame::{self, DEFAULT_MAX_SIZE, HEADER, Header, flag, kind, unpadded},
+    frame::{self, HEADER, Header, flag, kind, unpadded},
     hpack::replies::Meaning,
 };
 
 impl Client {
-    /// Takes the whole frames at the beginning of `bytes`, gives `on` what becomes of the requests, and
-    /// returns the bytes taken.
+    /// Takes the whole frames at the beginning of `bytes`, and as much as there is of a DATA frame; gives `on`
+    /// what becomes of the requests, and returns the bytes taken.
     ///
     /// # Errors
     /// Any violation of the protocol that concerns the connection, which has failed then: the output
@@ -37,75 +37,49 @@ impl Client {
         }
     }
 
-    /// Takes the first frame, if it is whole, and returns its length.
+    /// Takes the first frame if it is whole, or as much of DATA as there is, and returns the bytes taken.
     fn frame(
         &mut self,
         bytes: &[u8],
         on: &mut impl FnMut(Slot, Event<'_>),
     ) -> Result<Option<usize>, Error> {
+        if let Some(part) = self.part.take() {
+            return Ok(self.more_data(part, bytes, on));
+        }
         if !self.is_greeted && bytes.starts_with(b"HTTP/") {
             return Err(Error::protocol("the server answers in HTTP/1"));
         }
-        let Some((header, payload)) = frame::first(bytes, DEFAULT_MAX_SIZE)? else {
+        let Some((header, length, rest)) = frame::begin(bytes) else {
             return Ok(None);
         };
+        let is_data = header.kind == kind::DATA;
+        let longest = self.config.frame as usize;
+        // Whoever reads has to keep no more of a frame that is not whole.
+        let longest = if is_data {
+            longest
+        } else {
+            longest.min(block::LONGEST)
+        };
+        frame::check_length(length, longest)?;
+        if !is_data && rest.len() < length {
+            return Ok(None);
+        }
         if !self.is_greeted && (header.kind != kind::SETTINGS || header.has(flag::ACK)) {
             return Err(Error::protocol("the first frame is not SETTINGS"));
         }
         if self.block.is_some() && header.kind != kind::CONTINUATION {
             return Err(Error::protocol("a header block is interrupted"));
         }
+        if is_data {
+            return self.data((header, length), rest, on);
+        }
+        let payload = &rest[..length];
         match header.kind {
-            kind::DATA => self.data(header, payload, on)?,
             kind::HEADERS => self.headers(header, payload, on)?,
             kind::CONTINUATION => self.continuation(header, payload, on)?,
             _ => self.control(header, payload, on)?,
         }
-        Ok(Some(HEADER + payload.len()))
-    }
-
-    fn data(
-        &mut self,
-        header: Header,
-        payload: &[u8],
-        on: &mut impl FnMut(Slot, Event<'_>),
-    ) -> Result<(), Error> {
-        let data = unpadded(header, payload)?;
-        let is_end = header.has(flag::END_STREAM);
-        // Padding counts for flow control too (RFC 9113, section 6.1).
-        self.receive_window.received(payload.len())?;
-        let Some(slot) = self.owner(header.stream, is_end)? else {
-            self.release_connection(payload.len());
-            return Ok(());
-        };
-        let stream = self.streams.at(slot);
-        stream.receive_window.received(payload.len())?;
-        stream.held += payload.len();
-        if !stream.is_answered {
-            self.malformed(slot, is_end, "a body comes before its head", on);
-            return Ok(());
-        }
-        if let Some(promised) = &mut stream.promised {
-            let Some(rest) = promised.checked_sub(data.len() as u64) else {
-                let detail = "a body is longer than its content-length";
-                self.malformed(slot, is_end, detail, on);
-                return Ok(());
-            };
-            *promised = rest;
-        }
-        if data.len() < payload.len() {
-            self.release(Slot(slot), payload.len() - data.len());
-        }
-        if !data.is_empty() {
-            self.idle_frames = 0;
-            on(Slot(slot), Event::Data(data));
-        } else if !is_end {
-            self.idle()?;
-        }
-        if is_end {
-            self.finish(slot, on);
-        }
-        Ok(())
+        Ok(Some(HEADER + length))
     }
 
     fn headers(
@@ -180,9 +154,9 @@ impl Client {
                 Some(100..200) => return self.idle(),
                 Some(status) => {
                     stream.is_answered = true;
-                    // These have the length of a body that does not come.
-                    let is_bare = stream.is_head || status == 304;
-                    stream.promised = fields.content_length().filter(|_| !is_bare);
+                    stream.is_bare |= status == 304;
+                    let promised = fields.content_length();
+                    stream.promised = if stream.is_bare { Some(0) } else { promised };
                     on(Slot(slot), Event::Head(fields));
                     Ok(())
                 }
@@ -197,7 +171,7 @@ impl Client {
     }
 
     /// Returns the slot of the request whose frame this is; `None` if it has been cancelled.
-    fn owner(&mut self, id: u32, is_end: bool) -> Result<Option<u32>, Error> {
+    pub(super) fn owner(&mut self, id: u32, is_end: bool) -> Result<Option<u32>, Error> {
         match self.streams.owner(id) {
             Owner::Slot(slot) => Ok(Some(slot)),
             Owner::Cancelled => {
@@ -215,7 +189,7 @@ impl Client {
     }
 
     /// Ends a request whose reply is whole.
-    fn finish(&mut self, slot: u32, on: &mut impl FnMut(Slot, Event<'_>)) {
+    pub(super) fn finish(&mut self, slot: u32, on: &mut impl FnMut(Slot, Event<'_>)) {
         let stream = self.streams.at(slot);
         if stream.promised.is_some_and(|rest| rest > 0) {
             let detail = "a body is shorter than its content-length";
@@ -232,7 +206,7 @@ impl Client {
     }
 
     /// Ends a request whose reply is malformed (RFC 9113, section 8.1.1).
-    fn malformed(
+    pub(super) fn malformed(
         &mut self,
         slot: u32,
         is_end: bool,

@@ -13,21 +13,16 @@ impl Client {
     pub(super) fn open(&mut self, slot: u32, head: &Head, body: Body<'_>) {
         let windows = (self.peer.window, self.config.stream_window);
         let id = self.streams.open(slot, windows.0, windows.1);
-        let is_empty = body.as_slice().is_empty();
-        let (stream, longest) = ((id, is_empty), self.peer.frame);
+        let is_given = self.streams.at(slot).is_given;
+        let is_end = is_given && body.as_slice().is_empty();
+        let (stream, longest) = ((id, is_end), self.peer.frame);
         self.output
             .header_block(stream, head, &mut self.encoder, longest);
-        let sent = if is_empty {
-            0
-        } else {
-            self.send_piece(slot, body.as_slice(), true)
-        };
         let stream = self.streams.at(slot);
-        stream.is_head = head.is_head();
-        stream.is_sent = sent == body.as_slice().len();
-        if !stream.is_sent {
-            stream.body = body.rest(sent);
-            self.queue(slot);
+        stream.is_bare = head.is_head();
+        stream.is_sent = is_end;
+        if !body.as_slice().is_empty() {
+            self.send_first(slot, body);
         }
     }
 
@@ -35,13 +30,17 @@ impl Client {
     pub(super) fn open_waiting(&mut self) {
         while !self.waiting.is_empty()
             && self.may_open()
-            && let Some(slot) = self.waiting.pop_front()
+            && let Some((_, slot)) = self.waiting.pop_first()
         {
             let stream = self.streams.at(slot);
             let (head, body) = (stream.head.take(), std::mem::take(&mut stream.body));
             // A request that waits has its head.
             if let Some(head) = head {
                 self.open(slot, &head, Body::Shared(&body));
+                let stream = self.streams.at(slot);
+                if !body.is_empty() && stream.body.is_empty() && !stream.is_given {
+                    self.sent.push_back(slot);
+                }
             }
         }
     }
@@ -75,10 +74,11 @@ impl Client {
         for slot in &left {
             self.end(*slot);
         }
-        for slot in &self.waiting {
-            self.streams.at(*slot).phase = Phase::Ended;
+        let waiting = std::mem::take(&mut self.waiting);
+        for slot in waiting.into_values() {
+            self.streams.at(slot).phase = Phase::Ended;
+            left.push(slot);
         }
-        left.extend(self.waiting.drain(..));
         for slot in left {
             on(Slot(slot), Event::Left(reason));
         }

@@ -33,10 +33,14 @@ pub(super) enum Phase {
 pub(super) struct Stream {
     pub(super) phase: Phase,
     pub(super) id: u32,
+    /// The turn in which it gets a stream, while the request waits.
+    pub(super) turn: u64,
     /// The head, while the request waits.
     pub(super) head: Option<Head>,
     /// The rest of the body to be sent.
     pub(super) body: Bytes,
+    /// All of the body has been given to be sent.
+    pub(super) is_given: bool,
     /// The end of the body has been sent.
     pub(super) is_sent: bool,
     /// The stream is in the queue of those that may send.
@@ -47,8 +51,8 @@ pub(super) struct Stream {
     pub(super) held: usize,
     /// The head of the reply has come.
     pub(super) is_answered: bool,
-    /// The request's method is `HEAD`.
-    pub(super) is_head: bool,
+    /// The reply has no body, whatever its content-length: the method is `HEAD`, or the status 304.
+    pub(super) is_bare: bool,
     /// The rest of the body that the reply's head has promised.
     pub(super) promised: Option<u64>,
 }
@@ -101,15 +105,17 @@ impl Streams {
         self.slab.push(Stream {
             phase: Phase::Waiting,
             id: 0,
+            turn: 0,
             head: None,
             body: Bytes::new(),
+            is_given: false,
             is_sent: false,
             is_queued: false,
             send_window: SendWindow::new(0),
             receive_window: ReceiveWindow::new(0),
             held: 0,
             is_answered: false,
-            is_head: false,
+            is_bare: false,
             promised: None,
         });
         (self.slab.len() - 1) as u32

@@ -1,3 +1,5 @@
+mod streaming;
+
 use bytes::Bytes;
 
 use super::*;
@@ -471,6 +473,7 @@ fn the_window_of_one_stream_is_not_that_of_the_connection() {
     let config = Config {
         stream_window: 10,
         connection_window: 1 << 20,
+        ..Config::default()
     };
     let mut client = Client::new(config);
     received(&mut client, &frame(kind::SETTINGS, 0, 0, &[])).unwrap();
@@ -486,6 +489,7 @@ fn padding_that_gives_room_back_has_taken_it_before() {
         let config = Config {
             stream_window,
             connection_window,
+            ..Config::default()
         };
         let mut client = Client::new(config);
         received(&mut client, &frame(kind::SETTINGS, 0, 0, &[])).unwrap();
@@ -697,4 +701,26 @@ fn a_goodbye_is_without_an_error() {
         sent(&mut client),
         [(Header::new(kind::GOAWAY, 0, 0), vec![0; 8])]
     );
+}
+
+#[test]
+fn a_reply_without_a_body_may_tell_its_length_and_nothing_else() {
+    let get = Target {
+        method: "HEAD",
+        scheme: "http",
+        authority: "localhost",
+        path: "/",
+    };
+    // `content-length: 2`, as a literal with the name's index.
+    let length = [OK, &[0x0F, 0x0D, 1, b'2']].concat();
+    for (body, says) in [(&b""[..], "End"), (b"ab", "does not allow")] {
+        let mut client = greeted();
+        let slot = client
+            .request(&Head::new(get, []), Body::Short(&[]))
+            .unwrap();
+        let data = frame(kind::DATA, flag::END_STREAM, 1, body);
+        let events = received(&mut client, &[headers(1, 0, &length), data].concat()).unwrap();
+        assert!(events[1].1.contains(says), "{events:?}");
+        assert_eq!((events[1].0, events.len()), (slot.0, 2));
+    }
 }

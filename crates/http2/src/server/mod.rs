@@ -12,7 +12,7 @@ use std::{collections::VecDeque, mem};
 pub use self::request::{Request, Route};
 use self::{request::Meaning, streams::Streams};
 use crate::{
-    Config as Windows,
+    Config as Receiving,
     block::Block,
     error::{Error, Reason},
     flow::{DEFAULT, LARGEST, ReceiveWindow, SendWindow},
@@ -31,12 +31,10 @@ const LEAVING: [u8; 8] = *b"leaving\0";
 /// The settings of a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Flow-control windows.
-    pub windows: Windows,
+    /// Limits on what is received.
+    pub receiving: Receiving,
     /// Concurrent streams of a connection.
     pub streams: u32,
-    /// Longest payload of a received frame, in bytes: from 2^14 to 2^24-1.
-    pub frame: u32,
 }
 
 /// The place of a request on its connection, from [`Event::Request`] to the reply or to [`Event::Reset`].
@@ -125,12 +123,12 @@ impl<R: Route> Server<R> {
         let header = Header::new(kind::SETTINGS, 0, 0);
         let settings = settings::payload(&[
             (id::MAX_CONCURRENT_STREAMS, config.streams),
-            (id::INITIAL_WINDOW_SIZE, config.windows.stream_window),
-            (id::MAX_FRAME_SIZE, config.frame),
+            (id::INITIAL_WINDOW_SIZE, config.receiving.stream_window),
+            (id::MAX_FRAME_SIZE, config.receiving.frame),
             (id::MAX_HEADER_LIST_SIZE, HEADER_LIST),
         ]);
         output.frame(header, &settings);
-        let window = config.windows.connection_window.max(DEFAULT);
+        let window = config.receiving.connection_window.max(DEFAULT);
         if window > DEFAULT {
             output.window_update(0, window - DEFAULT);
         }

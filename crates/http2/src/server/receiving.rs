@@ -45,7 +45,9 @@ impl<R: Route> Server<R> {
         if self.progress == Progress::Preface && !self.preface(bytes)? {
             return Ok(None);
         }
-        while let Some((header, payload)) = frame::first(bytes, self.config.frame as usize)? {
+        while let Some((header, payload)) =
+            frame::first(bytes, self.config.receiving.frame as usize)?
+        {
             *bytes = &bytes[HEADER + payload.len()..];
             let event = self.frame(header, payload)?;
             if event.is_some() {
@@ -210,7 +212,7 @@ impl<R: Route> Server<R> {
                 return Ok(None);
             }
         };
-        let windows = (self.peer.window, self.config.windows.stream_window);
+        let windows = (self.peer.window, self.config.receiving.stream_window);
         let slot = self.streams.add(id, windows);
         let stream = self.streams.at(slot);
         stream.is_whole = is_end;

@@ -72,7 +72,7 @@ impl<R: Route> Server<R> {
         let stream = self.streams.at(slot);
         let windows = [&mut stream.send_window, &mut self.send_window];
         self.output
-            .data((stream.id, false), body, windows, self.peer.frame)
+            .data((stream.id, false), (body, None), windows, self.peer.frame)
     }
 
     /// Queues the stream in a slot if its window allows it to send.

@@ -17,12 +17,12 @@ impl Route for PathLength {
 }
 
 const CONFIG: Config = Config {
-    windows: Windows {
+    receiving: Receiving {
         stream_window: 70_000,
         connection_window: 100_000,
+        frame: 1 << 14,
     },
     streams: 3,
-    frame: 1 << 14,
 };
 
 /// `POST`, `http`, `/`.
@@ -450,11 +450,11 @@ fn requests_have_room_up_to_the_windows() {
     // A frame that is larger than what is left of a window: of the stream's, and of the connection's.
     for (stream_window, connection_window) in [(70_000, 100_000), (100_000, 70_000)] {
         let mut server = Server::new(Config {
-            windows: Windows {
+            receiving: Receiving {
                 stream_window,
                 connection_window,
+                frame: 1 << 20,
             },
-            frame: 1 << 20,
             ..CONFIG
         });
         let settings = frame(kind::SETTINGS, 0, 0, &[]);

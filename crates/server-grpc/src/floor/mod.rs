@@ -44,12 +44,12 @@ impl Floor {
         Self {
             chassis,
             config: server::Config {
-                windows: Config {
+                receiving: Config {
                     stream_window: args.stream_window,
                     connection_window: args.connection_window,
+                    frame: args.http2_frame,
                 },
                 streams: args.max_streams,
-                frame: args.http2_frame,
             },
             max_message: args.max_message,
             heads: Heads::new(args.max_message),

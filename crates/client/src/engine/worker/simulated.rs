@@ -74,7 +74,7 @@ pub(super) fn run_on<T: Transport>(
     let kept = SharedIntervals::default();
     let mut aggregate = Aggregate::new(plan.loop_kind());
     let slots: Vec<_> = (0..plan.load.connections)
-        .map(|_| Rc::new(ConnectionSlot::new(transport.clone(), limit)))
+        .map(|_| Rc::new(ConnectionSlot::new(Rc::new(transport.clone()), limit)))
         .collect();
     let assignment = Assignment {
         share: Share::of(&plan, 0),

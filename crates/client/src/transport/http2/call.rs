@@ -1,6 +1,7 @@
 //! A request that waits for its reply, and why it may fail.
 
 use std::{
+    cell::RefCell,
     io, mem,
     rc::Rc,
     task::{Context, Waker},
@@ -9,6 +10,7 @@ use std::{
 use netping_http2::{Reason, client::Event, fields::Fields};
 use netping_measure::error_kind::ErrorKind;
 
+use super::Reader;
 use crate::transport::{Failure, Result, connect};
 
 /// Part of a reply for which its caller is woken before the end, in bytes.
@@ -33,6 +35,10 @@ pub(super) struct Call {
     is_waiting: bool,
     /// That of the last caller that waited.
     waker: Option<Waker>,
+    /// A stream's reader, which has each part of the reply at once.
+    pub(super) reader: Option<Rc<RefCell<dyn Reader>>>,
+    /// The sender of a stream, which waits until the last piece is sent.
+    pub(super) sender: Option<Waker>,
 }
 
 impl Call {
@@ -54,13 +60,18 @@ impl Call {
         self.is_waiting = false;
     }
 
-    /// Wakes the caller if it waits; returns true if it does.
+    /// Wakes those who wait for the reply, or to send; returns true if there is somebody.
     pub(super) fn wake(&mut self) -> bool {
         let is_waiting = mem::take(&mut self.is_waiting);
         if is_waiting && let Some(waker) = &self.waker {
             waker.wake_by_ref();
         }
-        is_waiting
+        let sender = self.sender.take();
+        let sends = sender.is_some();
+        if let Some(sender) = sender {
+            sender.wake();
+        }
+        is_waiting || sends
     }
 
     /// Makes room for the next call. A body's buffer is kept for it, unless it is longer than `longest`.
@@ -79,6 +90,11 @@ impl Call {
 
     /// Takes what became of the request; returns true if the caller has to know.
     pub(super) fn take(&mut self, event: &Event<'_>) -> bool {
+        if self.reader.is_some()
+            && let Some(is_wanted) = self.read(event)
+        {
+            return is_wanted;
+        }
         match event {
             Event::Head(fields) => {
                 self.head = Some(Rc::clone(fields));
@@ -109,6 +125,25 @@ impl Call {
             }
         }
         true
+    }
+
+    /// Gives a stream's reader its part of the reply; returns true if the caller has to know.
+    fn read(&mut self, event: &Event<'_>) -> Option<bool> {
+        if self.outcome.is_some() {
+            // The reader does not want the rest.
+            return Some(false);
+        }
+        let mut reader = self.reader.as_ref()?.borrow_mut();
+        let read = match event {
+            Event::Head(fields) => {
+                self.head = Some(Rc::clone(fields));
+                reader.head(fields)
+            }
+            Event::Data(data) => reader.data(data),
+            _ => return None,
+        };
+        self.outcome = read.err().map(Err);
+        Some(self.outcome.is_some())
     }
 }
 

@@ -2,14 +2,15 @@
 
 use std::{
     cell::RefCell,
-    io, mem,
+    io::{self, IoSlice},
+    mem,
     pin::Pin,
     task::{Context, Poll, Waker, ready},
 };
 
 use netping_http2::{
     Config, Reason,
-    client::{Body, Client, Slot},
+    client::{Body, Client, Event, Slot},
     head::Head,
 };
 use netping_measure::error_kind::ErrorKind;
@@ -30,6 +31,9 @@ const KEPT: usize = 1 << 20;
 /// Room for what one read brings, in bytes.
 const READ: usize = 256 << 10;
 
+/// Most parts that one write takes: frames of the shortest limit as far as the output has room for them.
+const PARTS: usize = 40;
+
 thread_local! {
     /// The input of all connections of this thread: each has used it up before the next one reads.
     static BUFFER: RefCell<Vec<u8>> = RefCell::new(vec![0; READ]);
@@ -49,7 +53,9 @@ pub(super) struct Shared<S> {
     /// The stream may hold back some of what it was given, as TLS does.
     is_unflushed: bool,
     /// The calls, by slot.
-    calls: Vec<Call>,
+    pub(super) calls: Vec<Call>,
+    /// The data that streams' readers have had of what was read last.
+    streamed: Vec<(Slot, usize)>,
     /// Calls that are not at their end.
     open: usize,
     /// Bytes of replies that may be unread before all callers are woken.
@@ -62,7 +68,7 @@ pub(super) struct Shared<S> {
     /// The task that looks after the connection while nobody calls.
     pub(super) watch: Option<AbortHandle>,
     /// Callers have been woken since the driver last looked.
-    has_woken: bool,
+    pub(super) has_woken: bool,
     /// A write has failed; what has come before is still read.
     broken: Option<io::Error>,
     /// The end of the connection.
@@ -77,6 +83,7 @@ impl<S: Io> Shared<S> {
             rest: Vec::new(),
             is_unflushed: false,
             calls: Vec::new(),
+            streamed: Vec::new(),
             open: 0,
             most_unread: config.connection_window as usize / 4,
             callers: 0,
@@ -90,6 +97,16 @@ impl<S: Io> Shared<S> {
     }
 
     pub(super) fn begin(&mut self, head: &Head, body: Body<'_>, streams: bool) -> Result<Slot> {
+        let slot = self.admit(|client| client.request(head, body))?;
+        self.calls[slot.index()].streams = streams;
+        Ok(slot)
+    }
+
+    /// Begins a request in a slot of its own.
+    pub(super) fn admit(
+        &mut self,
+        request: impl FnOnce(&mut Client) -> Option<Slot>,
+    ) -> Result<Slot> {
         if let Some(failure) = &self.ended {
             let failure = failure.clone();
             // The server has none of this request.
@@ -99,7 +116,7 @@ impl<S: Io> Shared<S> {
                 failure
             });
         }
-        let Some(slot) = self.client.request(head, body) else {
+        let Some(slot) = request(&mut self.client) else {
             return Err(self.goodbye());
         };
         if self.calls.len() <= slot.index() {
@@ -107,7 +124,6 @@ impl<S: Io> Shared<S> {
         }
         let call = &mut self.calls[slot.index()];
         call.is_open = true;
-        call.streams = streams;
         self.open += 1;
         self.wake_driver();
         Ok(slot)
@@ -155,9 +171,12 @@ impl<S: Io> Shared<S> {
             return Some(Err(failure));
         }
         if !call.body.is_empty() {
-            reader.data(&call.body);
+            let read = reader.data(&call.body);
             let length = call.body.len();
             call.body.clear();
+            if let Err(failure) = read {
+                return Some(Err(failure));
+            }
             if call.outcome.is_none() {
                 self.client.release(slot, length);
                 self.wake_driver_to_write();
@@ -182,7 +201,7 @@ impl<S: Io> Shared<S> {
         }
     }
 
-    fn wake_driver_to_write(&mut self) {
+    pub(super) fn wake_driver_to_write(&mut self) {
         if !self.client.output().is_empty() {
             self.wake_driver();
         }
@@ -238,9 +257,16 @@ impl<S: Io> Shared<S> {
         }
         while !self.client.output().is_empty() {
             let stream = Pin::new(&mut self.stream);
-            let written = ready!(stream.poll_write(cx, self.client.output()))?;
+            let written = if self.client.is_in_parts() {
+                let mut slices = [IoSlice::new(&[]); PARTS];
+                let count = self.client.parts(&mut slices);
+                ready!(stream.poll_write_vectored(cx, &slices[..count]))?
+            } else {
+                ready!(stream.poll_write(cx, self.client.output()))?
+            };
             self.client.written(written);
             self.is_unflushed = true;
+            self.wake_senders();
         }
         if self.is_unflushed {
             ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
@@ -289,8 +315,14 @@ impl<S: Io> Shared<S> {
     /// Takes what was read, and keeps the rest.
     fn receive(&mut self, bytes: &[u8]) -> Result<()> {
         let (calls, has_woken) = (&mut self.calls, &mut self.has_woken);
+        let streamed = &mut self.streamed;
         let taken = self.client.receive(bytes, |slot, event| {
             let call = &mut calls[slot.index()];
+            if let Event::Data(data) = event
+                && call.reader.is_some()
+            {
+                streamed.push((slot, data.len()));
+            }
             if call.take(&event) {
                 *has_woken |= call.wake();
             }
@@ -299,6 +331,10 @@ impl<S: Io> Shared<S> {
             Ok(taken) => {
                 self.rest.clear();
                 self.rest.extend_from_slice(&bytes[taken..]);
+                for (slot, length) in self.streamed.drain(..) {
+                    self.client.release(slot, length);
+                }
+                self.wake_senders();
                 if self.client.unreleased() > self.most_unread {
                     self.wake_readers();
                 }

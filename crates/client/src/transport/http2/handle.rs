@@ -28,6 +28,7 @@ use super::{
     Reader,
     call::io_failure,
     connection::{Io, Shared},
+    stream::Streaming,
 };
 use crate::transport::Result;
 
@@ -83,7 +84,7 @@ impl<S: Io> Handle<S> {
         reader: &'a mut R,
     ) -> impl Future<Output = Result<()>> {
         self.enter();
-        let begun = self.shared.borrow_mut().begin(head, body, R::STREAMS);
+        let begun = self.shared.borrow_mut().begin(head, body, reader.streams());
         match begun {
             Ok(slot) => Either::Left(Calling {
                 shared: &self.shared,
@@ -94,6 +95,22 @@ impl<S: Io> Handle<S> {
         }
     }
 
+    /// Begins a stream: its messages are sent one by one, and `reader` has each part of the reply as soon as it is
+    /// read.
+    ///
+    /// # Errors
+    /// Any failure of the connection.
+    pub(crate) fn stream(
+        &mut self,
+        head: &Head,
+        reader: Rc<RefCell<dyn Reader>>,
+    ) -> Result<Streaming<'_, S>> {
+        self.enter();
+        // Who sends does not wait for the reply, and the other way round.
+        self.drive();
+        Streaming::begin(&self.shared, head, reader)
+    }
+
     /// Counts this handle among the callers, and starts the driver when there are several.
     fn enter(&mut self) {
         if mem::replace(&mut self.has_called, true) {
@@ -101,15 +118,24 @@ impl<S: Io> Handle<S> {
         }
         let mut shared = self.shared.borrow_mut();
         shared.callers += 1;
-        if shared.callers == 2 && !shared.is_driven {
-            shared.is_driven = true;
-            shared.end_watch();
-            let shared = Rc::downgrade(&self.shared);
-            task::spawn_local(poll_fn(move |cx| match shared.upgrade() {
-                Some(shared) => shared.borrow_mut().poll_drive(cx),
-                None => Poll::Ready(()),
-            }));
+        if shared.callers == 2 {
+            drop(shared);
+            self.drive();
         }
+    }
+
+    /// Starts the driver, unless there is one.
+    fn drive(&self) {
+        let mut shared = self.shared.borrow_mut();
+        if mem::replace(&mut shared.is_driven, true) {
+            return;
+        }
+        shared.end_watch();
+        let shared = Rc::downgrade(&self.shared);
+        task::spawn_local(poll_fn(move |cx| match shared.upgrade() {
+            Some(shared) => shared.borrow_mut().poll_drive(cx),
+            None => Poll::Ready(()),
+        }));
     }
 }
 

@@ -4,6 +4,7 @@ mod call;
 mod connection;
 mod handle;
 mod reader;
+mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +21,7 @@ use netping_http2::{
 use netping_measure::connect::ConnectPhase;
 use netping_protocol::secure::Stream;
 
-pub(crate) use self::{call::closed, handle::Handle, reader::Reader};
+pub(crate) use self::{call::closed, handle::Handle, reader::Reader, stream::Streaming};
 use super::{Milestones, Result, http_reply::HttpReply};
 use crate::plan::Destination;
 
@@ -33,6 +34,7 @@ pub(crate) async fn handshake(stream: Stream, milestones: &mut Milestones<'_>) -
     let config = Config {
         stream_window: STREAM_WINDOW,
         connection_window: CONNECTION_WINDOW,
+        ..Config::default()
     };
     let handle = Handle::open(stream, config).await?;
     milestones.reached(ConnectPhase::Http2);
@@ -98,8 +100,9 @@ impl Reader for HttpReply {
         Ok(())
     }
 
-    fn data(&mut self, data: &[u8]) {
+    fn data(&mut self, data: &[u8]) -> Result<()> {
         self.add(data);
+        Ok(())
     }
 
     fn end(&mut self, _: &Fields) -> Result<()> {

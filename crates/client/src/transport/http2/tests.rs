@@ -20,8 +20,9 @@ impl Reader for Seen {
         Ok(())
     }
 
-    fn data(&mut self, data: &[u8]) {
+    fn data(&mut self, data: &[u8]) -> Result<()> {
         self.0.extend_from_slice(data);
+        Ok(())
     }
 
     fn end(&mut self, _: &Fields) -> Result<()> {
@@ -202,7 +203,7 @@ async fn the_end_of_a_connection_is_told_by_its_kind() {
             (SETTINGS.to_vec(), ErrorKind::Eof, false, true),
             // An end within a frame.
             (
-                [SETTINGS, b"\0\0\x09\0\0\0\0\0\x01abc"].concat(),
+                [SETTINGS, b"\0\0\x09\x01\x04\0\0\0\x01abc"].concat(),
                 ErrorKind::Eof,
                 false,
                 true,

@@ -82,7 +82,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Frames<R, W> {
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> BulkStream for Frames<R, W> {
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transferring<'a> {
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Rc<Meter>) -> Transferring<'a> {
         Box::pin(async move {
             let shape = &self.shape;
             let cut = Cut::new(bytes, shape.chunk);

@@ -2,21 +2,22 @@
 //!
 //! Down is `GiveMeData`, up is `TakeMyData` of `grpc_bench.DataService`.
 
-use std::{future::poll_fn, rc::Rc};
+use std::{
+    cell::{Cell, RefCell},
+    rc::Rc,
+};
 
 use bytes::Bytes;
-use h2::{SendStream, client::Builder};
-use http::Request;
+use netping_http2::{Config, client::Body, fields::Fields, head::Head};
 use netping_measure::{bulk::Direction, error_kind::ErrorKind};
-use netping_protocol::grpc_bench::{DataReceived, DataRequest};
+use netping_protocol::{
+    grpc_bench::{DataReceived, DataRequest},
+    secure::Stream,
+};
 use netping_results::bulk::SERVERS_CHOICE;
 use prost::Message;
 
 use super::{
-    h2_calls::{
-        Answer, Sender, answer, ask, check_end, check_headers, examine_all, next_chunk,
-        open as open_h2,
-    },
     incoming::{Encoding, Incoming, LONGEST_HEAD},
     stream::{
         Batch, BulkStream, Cut, Meter, Opened, Shape, Transferring, Volume, send_until_answered,
@@ -25,8 +26,8 @@ use super::{
 use crate::transport::{
     Failure, Milestones, Result, ServerEndpoint, connect,
     grpc_h2::{FIELD_1, head, prefixed, prefixed_field},
-    grpc_reply::PREFIX,
-    http2::STREAM_WINDOW,
+    grpc_reply::{GrpcReply, PREFIX, check_end, check_head},
+    http2::{self, Handle, Reader, STREAM_WINDOW, Streaming},
 };
 
 /// Largest frame accepted by default, in bytes: room for the usual messages whole. HTTP/2's default
@@ -37,9 +38,8 @@ const FRAME: u32 = 1 << 20;
 const SMALLEST_CONNECTION_WINDOW: u32 = 65_535;
 const LARGEST_WINDOW: u32 = 0x7FFF_FFFF;
 
-/// Bytes handed to HTTP/2 at once, and bytes that it buffers of a stream.
+/// Most bytes handed to HTTP/2 at once.
 const PIECE: usize = 1 << 20;
-const SEND_BUFFER: usize = 1 << 20;
 
 /// Remedy for servers that send other lengths than they were asked for.
 const CHOICE: &str = "; a server that chooses its own sizes needs --size server --chunk server";
@@ -91,15 +91,15 @@ fn wrong(what: &str) -> Failure {
 
 /// Makes one call at a time, on a connection that others share.
 struct BulkCalls {
-    send: Sender,
-    head: Request<()>,
+    connection: Handle,
+    head: Head,
     shape: Rc<Shape>,
     /// Full messages, for uploads.
     batch: Option<Batch>,
 }
 
 impl BulkStream for BulkCalls {
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transferring<'a> {
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Rc<Meter>) -> Transferring<'a> {
         // A batch is made once, and cheap to clone.
         match self.batch.clone() {
             None => Box::pin(self.down(bytes, meter)),
@@ -118,13 +118,12 @@ pub(super) async fn open(endpoint: &ServerEndpoint, shape: &Rc<Shape>, meter: &M
     let together = window.saturating_mul(settings.streams as u32);
     let together = together.clamp(SMALLEST_CONNECTION_WINDOW, LARGEST_WINDOW);
     let frame = settings.frame_bytes.map_or(FRAME, |bytes| bytes as u32);
-    let mut builder = Builder::new();
-    builder
-        .initial_window_size(window)
-        .initial_connection_window_size(together)
-        .max_frame_size(frame)
-        .max_send_buffer_size(SEND_BUFFER);
-    let send = open_h2(&builder, stream).await?;
+    let config = Config {
+        stream_window: window,
+        connection_window: together,
+        frame,
+    };
+    let connection = Handle::open(stream, config).await?;
     let (method, batch) = match settings.direction {
         Direction::Down => ("GiveMeData", None),
         Direction::Up => {
@@ -133,9 +132,10 @@ pub(super) async fn open(endpoint: &ServerEndpoint, shape: &Rc<Shape>, meter: &M
         }
     };
     let head = head(endpoint, &format!("/grpc_bench.DataService/{method}"));
+    let head = http2::prepare(&head);
     let stream = |_| -> Box<dyn BulkStream> {
         Box::new(BulkCalls {
-            send: send.clone(),
+            connection: connection.share(),
             head: head.clone(),
             shape: Rc::clone(shape),
             batch: batch.clone(),
@@ -146,42 +146,33 @@ pub(super) async fn open(endpoint: &ServerEndpoint, shape: &Rc<Shape>, meter: &M
 }
 
 impl BulkCalls {
-    async fn down(&mut self, bytes: u64, meter: &Meter) -> Result<Volume> {
+    async fn down(&mut self, bytes: u64, meter: &Rc<Meter>) -> Result<Volume> {
         let chunk = self.shape.chunk;
-        let wanted = DataRequest {
+        let request = prefixed(&DataRequest {
             total_bytes: bytes,
             chunk_bytes: chunk as u32,
-        };
-        let reply = ask(&mut self.send, &self.head, prefixed(&wanted)).await?;
-        let (headers, mut body) = accepted(reply)?;
+        });
         let wanted = |bytes| Some(bytes).filter(|bytes| *bytes != SERVERS_CHOICE);
-        let mut messages: Incoming<DataResponses> =
-            Incoming::new(wanted(chunk as u64), wanted(bytes), self.shape.right());
-        while let Some(data) = next_chunk(&mut body).await? {
-            meter.received(data.len());
-            messages.feed(&mut &data[..])?;
-        }
-        check_end(&headers, &mut body).await?;
-        messages.finish()
+        let messages = Incoming::new(wanted(chunk as u64), wanted(bytes), self.shape.right());
+        let reply = Rc::new(RefCell::new(Download {
+            messages,
+            meter: Rc::clone(meter),
+        }));
+        let call = self.connection.stream(&self.head, reply.clone())?;
+        call.send(Body::Shared(&request), true).await?;
+        call.end().await?;
+        reply.borrow().messages.finish()
     }
 
-    async fn up(&mut self, bytes: u64, batch: Batch, meter: &Meter) -> Result<Volume> {
-        poll_fn(|cx| self.send.poll_ready(cx)).await?;
-        let (response, mut request) = self.send.send_request(self.head.clone(), false)?;
+    async fn up(&mut self, bytes: u64, batch: Batch, meter: &Rc<Meter>) -> Result<Volume> {
+        let received = Rc::new(Cell::default());
+        let reply = Answer::new(Rc::clone(&received), Rc::clone(meter));
+        let reply = Rc::new(RefCell::new(reply));
+        let call = self.connection.stream(&self.head, reply)?;
         let cut = Cut::new(bytes, self.shape.chunk);
-        let sending = send_all(&mut request, &self.shape, cut, &batch, meter);
-        let mut received = DataReceived::default();
-        let answering = async {
-            let reply = accepted(answer(response).await?)?;
-            meter.received(0);
-            // An answer that is no message counts as one of no bytes.
-            let examine = |message: &[u8]| {
-                received = DataReceived::decode(message).unwrap_or_default();
-                Ok(())
-            };
-            examine_all(reply, examine).await
-        };
-        send_until_answered(sending, answering).await?;
+        let sending = send_all(&call, &self.shape, cut, &batch, meter);
+        send_until_answered(sending, call.end()).await?;
+        let received: DataReceived = received.get();
         if (received.total_bytes, received.chunks) == (bytes, cut.messages()) {
             return Ok(self.shape.volume(bytes));
         }
@@ -193,18 +184,79 @@ impl BulkCalls {
     }
 }
 
-/// Returns the headers and the body of a reply, unless it is a refusal. One in mid-run may be followed
-/// by the call's reset, which explains less.
-fn accepted((headers, body): Answer) -> Result<Answer> {
-    if headers.contains_key("grpc-status") {
-        check_headers(&headers)?;
+/// The messages of a download.
+struct Download {
+    messages: Incoming<DataResponses>,
+    meter: Rc<Meter>,
+}
+
+impl Reader for Download {
+    fn head(&mut self, head: &Fields) -> Result<()> {
+        accept(head)
     }
-    Ok((headers, body))
+
+    fn data(&mut self, mut data: &[u8]) -> Result<()> {
+        self.meter.received(data.len());
+        self.messages.feed(&mut data)?;
+        Ok(())
+    }
+
+    fn end(&mut self, last: &Fields) -> Result<()> {
+        check_end(last)
+    }
+}
+
+/// The answer to an upload.
+struct Answer<F> {
+    reply: GrpcReply<F>,
+    meter: Rc<Meter>,
+}
+
+impl Answer<()> {
+    /// Returns an answer that will tell what the server has `received`: nothing, if it is no valid message.
+    fn new(received: Rc<Cell<DataReceived>>, meter: Rc<Meter>) -> Answer<impl Examine> {
+        let examine = move |message: &[u8]| {
+            received.set(DataReceived::decode(message).unwrap_or_default());
+            Ok(())
+        };
+        let reply = GrpcReply::expected(examine);
+        Answer { reply, meter }
+    }
+}
+
+/// Takes a message.
+trait Examine: FnMut(&[u8]) -> Result<()> {}
+
+impl<F: FnMut(&[u8]) -> Result<()>> Examine for F {}
+
+impl<F: Examine> Reader for Answer<F> {
+    fn head(&mut self, head: &Fields) -> Result<()> {
+        self.meter.received(0);
+        accept(head)
+    }
+
+    fn data(&mut self, data: &[u8]) -> Result<()> {
+        self.reply.data(data)
+    }
+
+    fn end(&mut self, last: &Fields) -> Result<()> {
+        self.reply.end(last)
+    }
+}
+
+/// Checks the head of a reply, with the status that makes it a refusal. One in mid-run may be followed by the
+/// call's reset, which explains less.
+fn accept(head: &Fields) -> Result<()> {
+    check_head(head)?;
+    match head.get("grpc-status") {
+        Some(_) => check_end(head),
+        None => Ok(()),
+    }
 }
 
 /// Sends every message of a run, as fast as the server and the connection accept them.
 async fn send_all(
-    request: &mut SendStream<Bytes>,
+    call: &Streaming<'_, Stream>,
     shape: &Shape,
     cut: Cut,
     batch: &Batch,
@@ -213,30 +265,20 @@ async fn send_all(
     let mut left = cut.full;
     while left > 0 {
         let messages = left.min(batch.messages());
-        send(request, batch.first(messages), meter).await?;
+        send(call, batch.first(messages), meter).await?;
         left -= messages;
     }
     if cut.rest > 0 {
-        send(request, prefixed_field(shape.message(cut.rest)), meter).await?;
+        send(call, prefixed_field(shape.message(cut.rest)), meter).await?;
     }
-    Ok(request.send_data(Bytes::new(), true)?)
+    call.send(Body::Short(&[]), true).await
 }
 
-async fn send(request: &mut SendStream<Bytes>, mut bytes: Bytes, meter: &Meter) -> Result<()> {
+async fn send(call: &Streaming<'_, Stream>, mut bytes: Bytes, meter: &Meter) -> Result<()> {
     while !bytes.is_empty() {
-        // Capacity for one byte is enough: HTTP/2 holds the rest of the piece until there is more,
-        // and no further piece is sent before.
-        request.reserve_capacity(1);
-        while request.capacity() == 0 {
-            let Some(capacity) = poll_fn(|cx| request.poll_capacity(cx)).await else {
-                let detail = "the server ended the call in mid-run";
-                return Err(Failure::request(ErrorKind::Reset, detail));
-            };
-            capacity?;
-        }
         let piece = bytes.split_to(bytes.len().min(PIECE));
+        call.send(Body::Shared(&piece), false).await?;
         meter.count(piece.len());
-        request.send_data(piece, false)?;
     }
     Ok(())
 }

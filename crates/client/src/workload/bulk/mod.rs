@@ -16,7 +16,6 @@
 
 mod frames;
 mod grpc;
-mod h2_calls;
 mod incoming;
 mod quic;
 mod stream;
@@ -241,7 +240,7 @@ impl Bulk {
         interrupt: &Interrupt,
     ) -> Result<(Volume, [f64; 2]), Ended> {
         let (kind, detail) = (ErrorKind::Timeout, "no byte came or went within --timeout");
-        let meter = Meter::new(self.clock, kind, detail);
+        let meter = Rc::new(Meter::new(self.clock, kind, detail));
         let shared = shares(bytes, self.streams.len());
         let start = self.clock.now();
         let streams = self.streams.iter_mut().zip(shared);

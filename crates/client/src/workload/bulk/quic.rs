@@ -25,7 +25,7 @@ struct QuicStream {
 }
 
 impl BulkStream for QuicStream {
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transferring<'a> {
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Rc<Meter>) -> Transferring<'a> {
         Box::pin(async move {
             let result = self.frames.transfer(bytes, meter).await;
             explained(result, &self.connection)

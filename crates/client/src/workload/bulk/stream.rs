@@ -1,6 +1,6 @@
 //! One stream, on which the bytes of a run go in one direction.
 
-use std::{cell::Cell, iter::Sum};
+use std::{cell::Cell, iter::Sum, rc::Rc};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::future::LocalBoxFuture;
@@ -23,7 +23,7 @@ pub(super) type Transferring<'a> = LocalBoxFuture<'a, Result<Volume>>;
 pub(super) trait BulkStream {
     /// Carries `bytes` over the stream, or as many as the server chooses. Afterwards all of them
     /// have arrived, and are right as far as that is checked.
-    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Meter) -> Transferring<'a>;
+    fn transfer<'a>(&'a mut self, bytes: u64, meter: &'a Rc<Meter>) -> Transferring<'a>;
 }
 
 /// The open streams of a plan, and their security; `None` in the clear.
