@@ -4,13 +4,14 @@ use std::{
     cell::{Cell, RefCell},
     net::SocketAddr,
     num::NonZeroU64,
+    sync::{Arc, Weak},
 };
 
 use netping_measure::accounting::Accounting;
 use netping_protocol::tls::Negotiated;
 use tokio::sync::Mutex;
 
-use crate::transport::{Connection, Failure, Milestones, Transport};
+use crate::transport::{Connection, Failure, Milestones, StampedSocket, Transport};
 
 /// The place of one connection. Its callers hold handles on the connection that is there now.
 #[derive(Debug)]
@@ -18,6 +19,10 @@ pub struct ConnectionSlot<T: Transport> {
     transport: T,
     /// A handle for the next caller; `None` if it has been given away or there is no connection.
     spare: RefCell<Option<T::Connection>>,
+    /// The kernel's time stamps are wanted.
+    wants_stamps: bool,
+    /// The socket of the connection that is there now, if it has them.
+    stamps: RefCell<Weak<StampedSocket>>,
     /// Number of connections so far.
     generation: Cell<u64>,
     /// The connection of this generation is lost.
@@ -44,6 +49,8 @@ pub struct ConnectionSlot<T: Transport> {
 #[derive(Debug)]
 pub struct Held<C> {
     pub connection: C,
+    /// The socket that has the kernel's time stamps, if they are wanted.
+    pub stamps: Option<Arc<StampedSocket>>,
     generation: u64,
 }
 
@@ -54,6 +61,8 @@ impl<T: Transport> ConnectionSlot<T> {
         Self {
             transport,
             spare: RefCell::new(None),
+            wants_stamps: false,
+            stamps: RefCell::default(),
             generation: Cell::new(0),
             lost: Cell::new(true),
             used: Cell::new(0),
@@ -66,12 +75,17 @@ impl<T: Transport> ConnectionSlot<T> {
         }
     }
 
+    /// Lets its connections have the kernel's time stamps, or not.
+    #[must_use]
+    pub fn stamped(mut self, wants_stamps: bool) -> Self {
+        self.wants_stamps = wants_stamps;
+        self
+    }
+
     /// Opens the connection before there are requests, and returns its security.
     pub async fn open(&self) -> Result<Option<Negotiated>, Failure> {
         let mut milestones = Milestones::untimed();
-        milestones.wants_port = self.is_kept();
-        let connection = self.transport.connect(&mut milestones).await?;
-        self.ends.set(milestones.ends);
+        let connection = self.connect(&mut milestones).await?;
         self.install(Some(connection));
         Ok(milestones.negotiated)
     }
@@ -98,7 +112,12 @@ impl<T: Transport> ConnectionSlot<T> {
         }
         self.used.set(self.used.get() + 1);
         match held {
-            Some(held) => Ok(&mut held.connection),
+            Some(held) => {
+                if let Some(stamps) = &held.stamps {
+                    stamps.begin();
+                }
+                Ok(&mut held.connection)
+            }
             None => unreachable!("it was just filled"),
         }
     }
@@ -154,9 +173,7 @@ impl<T: Transport> ConnectionSlot<T> {
             // request that took too long.
             let replaces = self.generation.get() > 0 && self.used.get() < self.limit;
             let mut milestones = Milestones::start(now);
-            milestones.wants_port = self.is_kept();
-            let connection = self.transport.connect(&mut milestones).await?;
-            self.ends.set(milestones.ends);
+            let connection = self.connect(&mut milestones).await?;
             let negotiated = milestones.negotiated.take();
             *opened = Some(milestones);
             if !replaces {
@@ -170,8 +187,21 @@ impl<T: Transport> ConnectionSlot<T> {
         };
         Ok(Held {
             connection,
+            stamps: self.stamps.borrow().upgrade(),
             generation: self.generation.get(),
         })
+    }
+
+    /// Opens a connection, and notes what is known of it.
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<T::Connection, Failure> {
+        milestones.wants_port = self.is_kept();
+        milestones.wants_stamps = self.wants_stamps;
+        let connection = self.transport.connect(milestones).await?;
+        self.ends.set(milestones.ends);
+        let stamps = milestones.stamps.take();
+        self.stamps
+            .replace(stamps.map_or_else(Weak::new, |own| Arc::downgrade(&own)));
+        Ok(connection)
     }
 
     /// Returns true if a connection is kept. To ask for the port of one that is not would be a part of

@@ -132,7 +132,11 @@ impl<T: Transport> WorkerPart<T> {
     async fn connect(&self) -> Result<(Vec<Rc<ConnectionSlot<T>>>, Option<Negotiated>), Failure> {
         let load = &self.assignment.plan.load;
         let limit = load.requests_per_connection;
-        let slot = || Rc::new(ConnectionSlot::new(self.transport.clone(), limit));
+        let stamped = self.assignment.plan.execution.anatomy;
+        let slot = || {
+            let slot = ConnectionSlot::new(self.transport.clone(), limit);
+            Rc::new(slot.stamped(stamped))
+        };
         let slots: Vec<_> = (0..self.assignment.share.connections)
             .map(|_| slot())
             .collect();

@@ -19,7 +19,6 @@ use netping_http2::{
     client::{Body, Slot},
     head::Head,
 };
-use netping_protocol::secure::Stream;
 use tokio::{task, time};
 
 use super::{
@@ -27,7 +26,7 @@ use super::{
     call::io_failure,
     connection::{Io, Shared},
 };
-use crate::transport::Result;
+use crate::transport::{Result, socket::Stream};
 
 /// Time after which an idle connection is looked after: servers send PING to see who is still there.
 const IDLE: Duration = Duration::from_secs(2);

@@ -15,13 +15,13 @@ use h2::{
     client::{Builder, ResponseFuture, SendRequest},
 };
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
-use netping_protocol::secure::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::transport::{
     Failure, Result,
     grpc_reply::{ReplyMessages, check_status},
     http_reply::status_failure,
+    socket::Stream,
 };
 
 /// Sends requests on a connection.
