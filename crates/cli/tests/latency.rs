@@ -356,3 +356,87 @@ fn a_name_stands_for_its_target_in_tables_and_files() {
         "{text}"
     );
 }
+
+/// Checks that each of the requests has parts, or is counted as one without; returns the anatomy.
+fn anatomy(step: &Value) -> &Value {
+    assert_eq!(step["settings"]["anatomy"], true);
+    let anatomy = &step["anatomy"];
+    let count = |part: &str| anatomy["parts"][part]["time"]["count"].as_u64().unwrap();
+    let whole = count("away");
+    assert_eq!([count("send"), count("wake")], [whole; 2]);
+    let others = ["without_stamps", "clock_set"].map(|name| anatomy[name].as_u64().unwrap());
+    let ok = step["ok"].as_u64().unwrap();
+    assert!(ok >= 50 && whole > 0);
+    assert_eq!(whole + others.iter().sum::<u64>(), ok);
+    anatomy
+}
+
+#[test]
+fn round_trips_are_taken_apart_and_a_servers_delay_is_in_the_part_that_is_away() {
+    let server = Server::start("tokio", &["--delay", "200us"]);
+    for framing in ["line", "frame"] {
+        let flags = ["--anatomy", "--warmup", "20ms", "--framing", framing];
+        let output = run(&[
+            &["latency", &server.url, "-n", "200", "--json", "-"][..],
+            &flags,
+        ]
+        .concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let steps = steps(&output);
+        let parts = &anatomy(&steps[0])["parts"];
+        let least = |part: &str| parts[part]["time"]["min_ns"].as_u64().unwrap();
+        assert!(least("away") >= 200_000, "{parts}");
+        assert!(
+            least("send") < 200_000 && least("wake") < 200_000,
+            "{parts}"
+        );
+        let text = stderr(&output);
+        let told = ["\n  about p50 ", " wake ", "\n  of "];
+        assert!(told.iter().all(|part| text.contains(part)), "{text}");
+    }
+    let plain = steps(&latency(&[&server.url, "--json", "-"]));
+    assert!(plain[0].get("anatomy").is_none() && plain[0]["settings"].get("anatomy").is_none());
+}
+
+#[test]
+fn round_trips_over_http2_are_taken_apart_one_caller_a_connection() {
+    let server = Server::start("grpc", &[]);
+    let flags = "-c 3 --connections 3 --requests 300 --warmup 20ms --anatomy --json -";
+    let flags: Vec<&str> = flags.split(' ').collect();
+    let output = run(&[&["throughput", &server.url][..], &flags].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    anatomy(&steps(&output)[0]);
+}
+
+#[test]
+fn time_stamps_that_could_be_of_another_request_are_refused() {
+    let many = "throughput grpc://127.0.0.1:1 --anatomy -c 8 --connections 2";
+    assert_usage(&[
+        (
+            "latency tcp://127.0.0.1:1 --anatomy --unix-socket /none",
+            "--anatomy is by the time stamps of TCP, which a Unix socket does not have: leave one of them out",
+        ),
+        (
+            "latency quic://127.0.0.1:1 --anatomy",
+            "--anatomy is by the time stamps of TCP, and quic://127.0.0.1:1 is over QUIC: leave it out",
+        ),
+        (
+            "latency https://127.0.0.1:1/ --http3 --anatomy",
+            "--anatomy is by the time stamps of TCP, and https://127.0.0.1:1/ is over QUIC: leave it out",
+        ),
+        (
+            "latency grpc://127.0.0.1:1 --grpc-client tonic --anatomy",
+            "--anatomy is not for --grpc-client tonic, which does not give its sockets: use --grpc-client h2",
+        ),
+        (
+            many,
+            "--anatomy needs one request at a time on each connection, whose time stamps are otherwise nobody's: give 8 \
+             callers --connections 8, not 2",
+        ),
+        (
+            "throughput tcp://127.0.0.1:1 -c 8 --anatomy --requests-per-connection 5",
+            "--anatomy is of requests on open connections: leave out --requests-per-connection and \
+             --new-connection-per-request",
+        ),
+    ]);
+}

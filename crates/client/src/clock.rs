@@ -69,6 +69,13 @@ impl Deadline {
 /// disagree cannot be had otherwise on one machine.
 const TEST_OFFSET: &str = "NETPING_TEST_CLOCK_OFFSET";
 
+/// Returns the time of day as the kernel has it, in nanoseconds since 1970, UTC: that of its time stamps.
+#[expect(clippy::disallowed_methods, reason = "this is the clock")]
+pub fn time_of_day() -> u64 {
+    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since_1970.map_or(0, nanos)
+}
+
 /// Returns the time of day.
 #[expect(clippy::disallowed_methods, reason = "this is the clock")]
 fn wall() -> SystemTime {

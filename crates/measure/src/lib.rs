@@ -7,6 +7,7 @@
 
 pub mod accounting;
 pub mod aggregate;
+pub mod anatomy;
 pub mod buckets;
 pub mod bulk;
 pub mod connect;

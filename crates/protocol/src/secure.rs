@@ -20,20 +20,36 @@ use crate::{
     tls::Negotiated,
 };
 
+/// A TCP connection, or what stands in its place.
+pub trait Socket: AsyncRead + AsyncWrite + Unpin {
+    /// Reads what has come already. Costs no system call if the runtime has not been told of anything to
+    /// read.
+    ///
+    /// # Errors
+    /// Fails with [`WouldBlock`](io::ErrorKind::WouldBlock) if nothing has come.
+    fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize>;
+}
+
+impl Socket for TcpStream {
+    fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        Self::try_read(self, buffer)
+    }
+}
+
 /// A byte stream, encrypted or not.
 #[derive(Debug)]
-pub enum Stream {
+pub enum Stream<S = TcpStream> {
     /// Clear text.
-    Plain(TcpStream),
+    Plain(S),
     /// Clear text on a Unix domain socket.
     Unix(UnixStream),
     /// TLS.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<S>>),
     /// Noise, with a pre-shared key.
-    Psk(Box<Noise<TcpStream>>),
+    Psk(Box<Noise<S>>),
 }
 
-impl Stream {
+impl<S: Socket> Stream<S> {
     /// Returns true if the stream is encrypted.
     pub fn is_secure(&self) -> bool {
         !matches!(self, Self::Plain(_) | Self::Unix(_))
@@ -94,7 +110,7 @@ impl Connector {
     ///
     /// # Errors
     /// Fails if the sides do not agree or the connection breaks.
-    pub async fn connect(&self, stream: TcpStream) -> io::Result<Stream> {
+    pub async fn connect<S: Socket>(&self, stream: S) -> io::Result<Stream<S>> {
         Ok(match self {
             Self::Plain => Stream::Plain(stream),
             Self::Tls(config, name) => {
@@ -172,11 +188,11 @@ macro_rules! delegate {
     )*};
 }
 
-impl AsyncRead for Stream {
+impl<S: Socket> AsyncRead for Stream<S> {
     delegate! { poll_read(buf: &mut ReadBuf<'_>) -> (); }
 }
 
-impl AsyncWrite for Stream {
+impl<S: Socket> AsyncWrite for Stream<S> {
     delegate! {
         poll_write(data: &[u8]) -> usize;
         poll_write_vectored(data: &[io::IoSlice<'_>]) -> usize;

@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 pub mod ab;
+pub mod anatomy;
 pub mod balance;
 pub mod bulk;
 pub mod compare;

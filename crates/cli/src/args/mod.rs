@@ -1,6 +1,7 @@
 //! The flags that commands share. A [`Plan`](netping_client::plan::Plan) or a plain value is made of
 //! flags before anything is measured.
 
+pub mod anatomy;
 pub mod choice;
 pub mod export;
 pub mod in_step;

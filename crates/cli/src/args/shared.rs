@@ -4,6 +4,7 @@ use clap::Args;
 use netping_results::metric::RATE;
 
 use super::{
+    anatomy::AnatomyArgs,
     in_step::InStepArgs,
     output::{Options, OutputArgs},
     request::RequestArgs,
@@ -29,6 +30,8 @@ pub struct ComparedArgs {
     comparison: ComparisonArgs,
     #[command(flatten)]
     pub in_step: InStepArgs,
+    #[command(flatten)]
+    pub anatomy: AnatomyArgs,
     #[command(flatten)]
     pub shared: SharedArgs,
 }

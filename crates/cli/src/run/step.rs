@@ -6,6 +6,7 @@ use netping_measure::{
     times::Time,
 };
 use netping_results::{
+    anatomy::AnatomySummary,
     connect,
     messages::MessageSummary,
     run::{Place, Step},
@@ -31,6 +32,7 @@ pub fn step(plan: &Plan, measurement: &Measured, place: Place) -> Step {
     step.connect = connect::phases(&report.phases);
     let messages = report.messages.as_ref();
     step.messages = messages.map(|own| MessageSummary::of(own, step.summary.seconds));
+    step.anatomy = report.anatomy.as_ref().map(AnatomySummary::of);
     let are_kept = plan.load.requests_per_connection.is_none();
     let connections = PerConnection::of_all(&report.connections, are_kept);
     step.fairness = Fairness::of(connections.clone());

@@ -5,13 +5,14 @@ use std::{
     net::SocketAddr,
     num::NonZeroU64,
     rc::Rc,
+    sync::{Arc, Weak},
 };
 
 use netping_measure::accounting::Accounting;
 use netping_protocol::tls::Negotiated;
 use tokio::sync::Mutex;
 
-use crate::transport::{Connection, Failure, Milestones, Transport};
+use crate::transport::{Connection, Failure, Milestones, StampedSocket, Transport};
 
 /// Transports that the connections of a worker share by turns. QUIC has a socket for each: the fewer there are, the more
 /// datagrams a system call carries, and the more there are, the more evenly the kernel spreads connections over a
@@ -24,6 +25,10 @@ pub struct ConnectionSlot<T: Transport> {
     transport: Rc<T>,
     /// A handle for the next caller; `None` if it has been given away or there is no connection.
     spare: RefCell<Option<T::Connection>>,
+    /// The kernel's time stamps are wanted.
+    wants_stamps: bool,
+    /// The socket of the connection that is there now, if it has them.
+    stamps: RefCell<Weak<StampedSocket>>,
     /// Number of connections so far.
     generation: Cell<u64>,
     /// The connection of this generation is lost.
@@ -50,18 +55,31 @@ pub struct ConnectionSlot<T: Transport> {
 #[derive(Debug)]
 pub struct Held<C> {
     pub connection: C,
+    /// The socket that has the kernel's time stamps, if they are wanted.
+    pub stamps: Option<Arc<StampedSocket>>,
     generation: u64,
 }
 
 impl<T: Transport> ConnectionSlot<T> {
-    /// Returns several slots as [`new`](Self::new) does, which share clones of a transport.
-    pub fn several(count: usize, transport: &T, limit: Option<NonZeroU64>) -> Vec<Rc<Self>> {
+    /// Returns several slots as [`new`](Self::new) does, which share clones of a transport; with `wants_stamps`, their
+    /// connections have the kernel's time stamps.
+    pub fn several(
+        count: usize,
+        transport: &T,
+        limit: Option<NonZeroU64>,
+        wants_stamps: bool,
+    ) -> Vec<Rc<Self>> {
         let transports: Vec<_> = (0..count.min(TRANSPORTS))
             .map(|_| Rc::new(transport.clone()))
             .collect();
         let transports = transports.iter().cycle().take(count);
-        let slots = transports.map(|transport| Self::new(Rc::clone(transport), limit));
-        slots.map(Rc::new).collect()
+        let slot = |transport: &Rc<T>| {
+            Rc::new(Self {
+                wants_stamps,
+                ..Self::new(Rc::clone(transport), limit)
+            })
+        };
+        transports.map(slot).collect()
     }
 
     /// Returns a slot without a connection; with `limit`, each connection is closed after so many
@@ -70,6 +88,8 @@ impl<T: Transport> ConnectionSlot<T> {
         Self {
             transport,
             spare: RefCell::new(None),
+            wants_stamps: false,
+            stamps: RefCell::default(),
             generation: Cell::new(0),
             lost: Cell::new(true),
             used: Cell::new(0),
@@ -85,9 +105,7 @@ impl<T: Transport> ConnectionSlot<T> {
     /// Opens the connection before there are requests, and returns its security.
     pub async fn open(&self) -> Result<Option<Negotiated>, Failure> {
         let mut milestones = Milestones::untimed();
-        milestones.wants_port = self.is_kept();
-        let connection = self.transport.connect(&mut milestones).await?;
-        self.ends.set(milestones.ends);
+        let connection = self.connect(&mut milestones).await?;
         self.install(Some(connection));
         Ok(milestones.negotiated)
     }
@@ -104,7 +122,12 @@ impl<T: Transport> ConnectionSlot<T> {
     pub fn begin<'a>(&self, held: &'a mut Option<Held<T::Connection>>) -> &'a mut T::Connection {
         self.used.set(self.used.get() + 1);
         match held {
-            Some(held) => &mut held.connection,
+            Some(held) => {
+                if let Some(stamps) = &held.stamps {
+                    stamps.begin();
+                }
+                &mut held.connection
+            }
             None => unreachable!("it was renewed unless it was held"),
         }
     }
@@ -182,9 +205,7 @@ impl<T: Transport> ConnectionSlot<T> {
             // request that took too long.
             let replaces = self.generation.get() > 0 && self.used.get() < self.limit;
             let mut milestones = Milestones::start(now);
-            milestones.wants_port = self.is_kept();
-            let connection = self.transport.connect(&mut milestones).await?;
-            self.ends.set(milestones.ends);
+            let connection = self.connect(&mut milestones).await?;
             let negotiated = milestones.negotiated.take();
             *opened = Some(Box::new(milestones));
             if !replaces {
@@ -198,8 +219,21 @@ impl<T: Transport> ConnectionSlot<T> {
         };
         Ok(Held {
             connection,
+            stamps: self.stamps.borrow().upgrade(),
             generation: self.generation.get(),
         })
+    }
+
+    /// Opens a connection, and notes what is known of it.
+    async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<T::Connection, Failure> {
+        milestones.wants_port = self.is_kept();
+        milestones.wants_stamps = self.wants_stamps;
+        let connection = self.transport.connect(milestones).await?;
+        self.ends.set(milestones.ends);
+        let stamps = milestones.stamps.take();
+        self.stamps
+            .replace(stamps.map_or_else(Weak::new, |own| Arc::downgrade(&own)));
+        Ok(connection)
     }
 
     /// Returns true if a connection is kept. To ask for the port of one that is not would be a part of
@@ -289,7 +323,7 @@ mod tests {
     #[test]
     fn connections_share_a_few_transports() {
         let count = 2 * TRANSPORTS;
-        let slots = ConnectionSlot::several(count, &Shareable::default(), None);
+        let slots = ConnectionSlot::several(count, &Shareable::default(), None, false);
         assert_eq!(slots.len(), count);
         for (number, slot) in slots.iter().enumerate() {
             let same =

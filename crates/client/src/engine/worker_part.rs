@@ -132,10 +132,11 @@ impl<T: Transport> WorkerPart<T> {
     async fn connect(&self) -> Result<(Vec<Rc<ConnectionSlot<T>>>, Option<Negotiated>), Failure> {
         let load = &self.assignment.plan.load;
         let limit = load.requests_per_connection;
+        let stamped = self.assignment.plan.execution.anatomy;
         let connections = self.assignment.share.connections;
-        let slots = ConnectionSlot::several(connections, &self.transport, limit);
+        let slots = ConnectionSlot::several(connections, &self.transport, limit, stamped);
         let opened = if limit.is_some() {
-            ConnectionSlot::several(1, &self.transport, limit)
+            ConnectionSlot::several(1, &self.transport, limit, stamped)
         } else {
             slots.clone()
         };

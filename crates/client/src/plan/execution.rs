@@ -8,6 +8,10 @@ use super::Together;
 use crate::clock::Moment;
 
 /// The phases' lengths and the client's threads.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "settings that do not depend on one another"
+)]
 #[derive(Debug, Clone, Copy)]
 pub struct Execution {
     /// The phase before the window, whose requests do not count.
@@ -28,6 +32,8 @@ pub struct Execution {
     pub subject: Subject,
     /// Every request is kept, to check the statistics against them.
     pub keep_samples: bool,
+    /// Each request is taken apart by the kernel's time stamps.
+    pub anatomy: bool,
     /// The targets that are measured at the same time as this one; `None`: it alone.
     pub together: Option<Together>,
 }
@@ -63,6 +69,7 @@ impl Default for Execution {
             start_at: None,
             subject: Subject::Server,
             keep_samples: false,
+            anatomy: false,
             together: None,
         }
     }

@@ -55,6 +55,7 @@ impl Plan {
             timeout_seconds: load.timeout.as_secs_f64(),
             requests_per_connection: load.requests_per_connection.map(NonZeroU64::get),
             together: execution.together.map(|together| together.targets),
+            anatomy: execution.anatomy,
             bulk: None,
         }
     }

@@ -3,10 +3,14 @@
 use std::{io, net::SocketAddr, path::Path};
 
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
-use netping_protocol::secure::{Stream, is_security_error};
+use netping_protocol::secure::is_security_error;
 use tokio::net::{TcpSocket, TcpStream, UnixStream};
 
-use super::{Failure, Milestones, ServerEndpoint};
+use super::{
+    Failure, Milestones, ServerEndpoint,
+    socket::{Socket, Stream},
+    stamped::Stamped,
+};
 use crate::resolve::resolve_aside;
 
 /// Returns the name of a Unix socket; that of an abstract one begins with `@`.
@@ -34,13 +38,27 @@ pub(crate) async fn open(
     if milestones.wants_port {
         milestones.ends.1 = stream.local_addr().ok().map(|own| own.port());
     }
-    let secured = endpoint.destination.connector.connect(stream).await;
+    let socket = if milestones.wants_stamps {
+        let stamped = Stamped::new(stream).map_err(|error| no_stamps(&error))?;
+        milestones.stamps = Some(stamped.socket());
+        Socket::Stamped(stamped)
+    } else {
+        Socket::Plain(stream)
+    };
+    let secured = endpoint.destination.connector.connect(socket).await;
     let secured = secured.map_err(|error| handshake_failure(&error))?;
     milestones.negotiated = secured.negotiated();
     if secured.is_secure() {
         milestones.reached(ConnectPhase::Handshake);
     }
     Ok(secured)
+}
+
+fn no_stamps(error: &io::Error) -> Failure {
+    let detail = format!(
+        "the kernel gives no time stamps of this connection ({error}): leave out --anatomy"
+    );
+    Failure::lost(ErrorKind::Other, detail)
 }
 
 /// Tries the endpoint's known addresses, or those that its name is resolved to again, until `connect`

@@ -1,11 +1,11 @@
 //! Transports and their connections, as the engine sees them.
 
-use std::{future::Future, net::SocketAddr};
+use std::{future::Future, net::SocketAddr, sync::Arc};
 
 use netping_measure::connect::ConnectPhase;
 use netping_protocol::{payload::Exchange, tls::Negotiated};
 
-use super::failure::Failure;
+use super::{failure::Failure, stamped::StampedSocket};
 
 /// Opens connections of one kind to one server.
 pub trait Transport: Clone + 'static {
@@ -56,6 +56,10 @@ pub struct Milestones<'a> {
     pub wants_port: bool,
     /// The server's address, and the port of the client's end if it is the connection's own.
     pub ends: (Option<SocketAddr>, Option<u16>),
+    /// The kernel's time stamps are wanted.
+    pub wants_stamps: bool,
+    /// The socket that has them; `None` where they are not wanted, or on a Unix socket.
+    pub stamps: Option<Arc<StampedSocket>>,
 }
 
 impl<'a> Milestones<'a> {
@@ -68,6 +72,8 @@ impl<'a> Milestones<'a> {
             negotiated: None,
             wants_port: false,
             ends: (None, None),
+            wants_stamps: false,
+            stamps: None,
         }
     }
 

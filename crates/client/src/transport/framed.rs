@@ -5,11 +5,13 @@ use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
     frame, line,
     payload::{self, Exchange},
-    secure::Stream,
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::{Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect};
+use super::{
+    Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect,
+    socket::Stream,
+};
 
 /// Room beyond the expected reply, in bytes: it shows a reply that is too long, and a read that
 /// does not fill the buffer spares the runtime a second one to learn that nothing is left.

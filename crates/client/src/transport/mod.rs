@@ -17,10 +17,13 @@ pub(crate) mod http_reply;
 pub mod mock;
 pub mod prepared;
 pub(crate) mod quic;
+pub(crate) mod socket;
+mod stamped;
 
 pub use self::{
     connection::{Carried, Connection, Milestones, Transport},
     failure::{Failure, Result},
+    stamped::{StampedSocket, Stamps},
 };
 pub use crate::plan::{ReplyLength, ServerEndpoint};
 

@@ -8,7 +8,7 @@ use netping_results::{
     time_unit::TimeUnit,
 };
 
-use super::bulk;
+use super::{anatomy, bulk};
 use crate::table::{Column, Layout, Table};
 
 const LEGEND: &str = "start: of a client's window, after that of the first; overlap: share of its window that all have in common; \
@@ -34,6 +34,12 @@ pub(super) fn text(run: &Run) -> String {
     }
     lines.push(table(run, Table::whole));
     lines.push(LEGEND.to_owned());
+    for step in &run.steps {
+        if let Some(own) = &step.anatomy {
+            lines.push(format!("all clients, {}:", step.settings.load_in_words()));
+            lines.push(anatomy::block(own, &step.settings));
+        }
+    }
     lines.join("\n")
 }
 

@@ -1,5 +1,6 @@
 //! A run as text for a terminal: what its command prints, and what is read from its file.
 
+mod anatomy;
 mod bulk;
 mod compare;
 mod connect;

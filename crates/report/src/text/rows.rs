@@ -8,7 +8,7 @@ use netping_results::{
 };
 
 use super::{
-    connect,
+    anatomy, connect,
     steps::{StepTable, unit_of},
 };
 use crate::{
@@ -71,6 +71,7 @@ impl Rows {
             + behind
             + &message_line(step)
             + &stream_line(step)
+            + &anatomy_lines(step)
             + &balance_lines(step)
     }
 
@@ -203,6 +204,14 @@ fn stream_line(step: &Step) -> String {
         cell(&metric::FIRST_MESSAGE_P50),
         cell(&metric::FIRST_MESSAGE_P99),
     )
+}
+
+/// Returns the parts of a step's round trips, if they were asked for.
+fn anatomy_lines(step: &Step) -> String {
+    let own = step.anatomy.as_ref();
+    let block = own.map(|own| anatomy::block(own, &step.settings));
+    let block = block.filter(|text| !text.is_empty());
+    block.map(|text| format!("\n{text}")).unwrap_or_default()
 }
 
 /// Returns who had the CPUs of a step, where others had a part.

@@ -1,6 +1,7 @@
 //! Trials of several targets: a table for each, and how it compares with the first.
 
 use netping_results::{
+    anatomy::AnatomySummary,
     comparison::Compared,
     estimate::estimate,
     format::{plural, thousands},
@@ -8,6 +9,7 @@ use netping_results::{
     run::{Measurement, Run},
 };
 
+use super::anatomy;
 use crate::{
     finding::{
         change_cells, connections, hold_together, interval, marked, missing, pair_of, reading_of,
@@ -54,6 +56,9 @@ pub(super) fn text(run: &Run) -> String {
         let rows: Vec<_> = metrics.iter().map(row).collect();
         parts.push(heading(&measurement));
         parts.push(Table::whole(columns, &rows));
+        let of_trials = measurement.trials.iter();
+        let own = AnatomySummary::sum(of_trials.filter_map(|step| step.anatomy.as_ref()));
+        parts.extend(own.map(|own| anatomy::block(&own, measurement.settings())));
         if measurement.unserved() > 0 {
             parts.push(
                 "requests failed on this target: its times are of those that did not".to_owned(),

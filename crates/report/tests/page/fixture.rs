@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use netping_measure::{
     accounting::Accounting,
+    anatomy::{Anatomy, Parts},
     buckets::Buckets,
     bulk::Direction,
     connect::ConnectPhase,
@@ -19,6 +20,7 @@ use netping_measure::{
     times::{Histograms, Time},
 };
 use netping_results::{
+    anatomy::AnatomySummary,
     fixtures,
     messages::MessageSummary,
     run::{Environment, Kind, Pairing, Run, Step, StepSettings, Tool},
@@ -50,6 +52,7 @@ pub fn all() -> Vec<(&'static str, Vec<Run>)> {
         ("quick", vec![quick()]),
         ("one", vec![one()]),
         ("ab", vec![ab()]),
+        ("anatomy", vec![anatomy()]),
         ("two-loads", vec![sweep_of(2, 1)]),
         ("thirteen-loads", vec![sweep_of(13, 2)]),
         ("fifty-loads", vec![sweep_of(50, 1)]),
@@ -526,6 +529,35 @@ pub fn quick() -> Run {
     )
 }
 
+/// Round trips to two targets, taken apart; the slowest waited for the client.
+pub fn anatomy() -> Run {
+    let taken_apart = |(number, target): (u64, &str)| {
+        let mut step = step(target, 1, None, 15_000.0, 3);
+        let mut anatomy = Anatomy::default();
+        let ok = step.summary.accounting.ok;
+        for at in 0..ok - 3 {
+            // The server's time grows with the target's number; each hundredth request waits for the client.
+            let wait = u64::from(at % 100 == 0) * 400_000;
+            let parts = [
+                1_400,
+                20_000 + 15_000 * number + at % 97 * 50,
+                29_000 + wait,
+            ];
+            anatomy.record(Parts::from_array(parts));
+        }
+        anatomy.without_stamps = 3;
+        step.settings.anatomy = true;
+        step.anatomy = Some(AnatomySummary::of(&anatomy));
+        step
+    };
+    let targets = [(0, "tcp://server-1:8004"), (1, "grpc://server-1:8005")];
+    run(
+        Kind::Latency,
+        &["tcp://server-1:8004", "grpc://server-1:8005", "--anatomy"],
+        targets.into_iter().map(taken_apart).collect(),
+    )
+}
+
 /// One rate for half a minute, with a stall and a second in which requests failed.
 pub fn one() -> Run {
     let mut step = step("tcp://server-1:8004", 64, Some(20_000.0), 20_000.0, 30);
@@ -755,6 +787,7 @@ pub fn step(
             timeout_seconds: 5.0,
             requests_per_connection: None,
             together: None,
+            anatomy: false,
             bulk: None,
         },
         summary: Summary {
@@ -789,6 +822,7 @@ pub fn step(
         connect: BTreeMap::new(),
         bulk: None,
         messages: None,
+        anatomy: None,
         fairness: Fairness::of(
             (0..callers as u64)
                 .map(|at| PerConnection {

@@ -70,6 +70,11 @@ fn each_kind_of_run_leads_with_the_chart_that_answers_its_question() {
             vec!["quantiles", "heatmap"],
             vec!["fairness"],
         ),
+        (
+            fixture::anatomy(),
+            vec!["anatomy", "trials"],
+            vec!["quantiles", "heatmap"],
+        ),
         (fixture::quick(), vec!["histogram"], vec![]),
         (
             fixture::trials(),
@@ -111,6 +116,37 @@ fn each_kind_of_run_leads_with_the_chart_that_answers_its_question() {
     let mut rungs = fixture::balances();
     rungs.kind = Kind::Ladder;
     assert_eq!(leads(rungs), [["ladder"], ["balance"]]);
+}
+
+#[test]
+fn the_parts_of_round_trips_are_drawn_one_behind_the_other_for_each_target() {
+    let charts = page::charts(&[fixture::anatomy()]);
+    let chart = charts.iter().find(|chart| chart.kind == "anatomy").unwrap();
+    let keys = chart.keys.iter().map(|key| key.name.as_str());
+    assert_eq!(keys.collect::<Vec<_>>(), ["send", "away", "wake"]);
+    let titles = chart.panels.iter().map(|panel| panel.title.as_str());
+    assert_eq!(titles.collect::<Vec<_>>(), ["about p50", "beyond p99"]);
+    for panel in &chart.panels {
+        let names = panel.series.iter().map(|series| series.name.as_str());
+        assert_eq!(
+            names.collect::<Vec<_>>(),
+            ["tcp://server-1:8004", "grpc://server-1:8005"]
+        );
+        for points in panel.series.iter().map(|series| &series.points) {
+            let mut end = 0.0;
+            for (point, place) in points.iter().zip(0..3) {
+                let (from, colour) = (end, Some(place));
+                assert_eq!(point.mark, Mark::Bar { from, colour });
+                end += point.at;
+            }
+            assert_eq!(points.len(), 3);
+        }
+    }
+    let wake = |panel: usize| chart.panels[panel].series[0].points[2].at;
+    assert_eq!(
+        [0, 1].map(|panel| wake(panel).round() as u64),
+        [29_000, 429_000]
+    );
 }
 
 #[test]

@@ -10,7 +10,10 @@ use netping_measure::{
     window::INTERVAL,
 };
 
-use crate::run::{Run, Step};
+use crate::{
+    anatomy::AnatomySummary,
+    run::{Run, Step},
+};
 
 /// Maximum of any number in a result file: larger ones are damage, and would overflow sums.
 const GREATEST: f64 = 1e15;
@@ -221,9 +224,35 @@ fn check_times(step: &Step) -> Result<(), String> {
             ("received_per_s", Some(messages.received_per_s)),
         ])?;
     }
+    if let Some(anatomy) = &step.anatomy {
+        check_anatomy(anatomy, summary.accounting.ok)?;
+    }
     step.connect
         .values()
         .try_for_each(|phase| check_time("connect", &phase.histogram, &phase.time))
+}
+
+/// Checks that every request that counts has parts, or is counted among those without.
+fn check_anatomy(anatomy: &AnatomySummary, ok: u64) -> Result<(), String> {
+    for (part, times) in &anatomy.parts {
+        check_time(part.name(), &times.histogram, &times.time)?;
+    }
+    for own in anatomy.typical.iter().chain(&anatomy.slowest) {
+        within(&[("requests", Some(own.requests))])?;
+        for (part, mean) in &own.means {
+            within(&[(part.name(), Some(*mean))])?;
+        }
+    }
+    let others = [anatomy.without_stamps, anatomy.clock_set];
+    let all = others
+        .into_iter()
+        .try_fold(anatomy.requests(), u64::checked_add);
+    if all != Some(ok) {
+        return Err(format!(
+            "the anatomy is not of the {ok} requests that succeeded"
+        ));
+    }
+    anatomy.check()
 }
 
 fn check_time(name: &str, histogram: &Counts, time: &Distribution) -> Result<(), String> {

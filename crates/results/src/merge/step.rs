@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::{MergeError, MergeRules, cost::cost, error::refuse_unlike, window::Common};
 use crate::{
+    anatomy::AnatomySummary,
     connect::ChannelSecurity,
     messages::MessageSummary,
     run::{Step, StepSettings},
@@ -63,6 +64,7 @@ pub(super) fn merge(
         connect: connect(&steps),
         bulk: bulk(&steps, common.seconds),
         messages: MessageSummary::sum(steps.iter().filter_map(|step| step.messages.as_ref())),
+        anatomy: AnatomySummary::sum(steps.iter().filter_map(|step| step.anatomy.as_ref())),
         fairness: fairness(&steps),
         warnings: warnings(&steps, &summary, &cost),
         cost,

@@ -92,9 +92,17 @@ pub struct StepSettings {
     /// alone was. In a closed loop each caller called them by turns, in random order, one at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<usize>,
+    /// True where each request was taken apart by the kernel's time stamps, which costs time itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub anatomy: bool,
     /// The settings of bulk streams; absent where requests were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<BulkSettings>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 impl StepSettings {

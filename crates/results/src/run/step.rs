@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::StepSettings;
 use crate::{
-    connect::ChannelSecurity, file::time_of_day, messages::MessageSummary, times::Times,
-    warning::Warning,
+    anatomy::AnatomySummary, connect::ChannelSecurity, file::time_of_day, messages::MessageSummary,
+    times::Times, warning::Warning,
 };
 
 /// One measurement: one target with one set of settings.
@@ -51,6 +51,9 @@ pub struct Step {
     /// The messages of its calls, if these stream.
     #[serde(default)]
     pub messages: Option<MessageSummary>,
+    /// The parts of its round trips, if they were asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub anatomy: Option<AnatomySummary>,
     /// The spread of its requests over connections; absent with fewer than two.
     pub fairness: Option<Fairness>,
     /// The warnings about its numbers.
@@ -86,6 +89,7 @@ impl Step {
             connect: BTreeMap::new(),
             bulk: None,
             messages: None,
+            anatomy: None,
             fairness: None,
             warnings: Vec::new(),
             set_aside: false,

@@ -165,6 +165,10 @@ impl WarningKind for LittlesLaw {
         if facts.settings.requests_per_connection.is_some() {
             return None;
         }
+        // Between two requests a caller reads the time stamps of the first, which belongs to neither.
+        if facts.settings.anatomy {
+            return None;
+        }
         let callers = facts.settings.callers as f64;
         let in_system = facts.outstanding;
         let between = facts.cost.client_between_requests_seconds;

@@ -810,6 +810,20 @@ fn rows() -> Vec<Row> {
         row(
             "LITTLES_LAW",
             invalid,
+            step(|case| case.outstanding = 0.97),
+            step(|case| case.outstanding = 1.0),
+            // A caller reads the time stamps of a request after its end.
+            (
+                step(|case| {
+                    case.outstanding = 0.9;
+                    case.step.settings.anatomy = true;
+                }),
+                &[],
+            ),
+        ),
+        row(
+            "LITTLES_LAW",
+            invalid,
             step(|case| case.outstanding = 1.021),
             step(|case| case.outstanding = 1.019),
             // In an open loop it holds by definition.

@@ -100,6 +100,7 @@ impl LatencyArgs {
                 Some(duration) => Extent::Time(duration / parts),
             };
             self.compared.in_step.apply(&mut plan.execution)?;
+            self.compared.anatomy.apply(plan)?;
         }
         Ok(plans)
     }

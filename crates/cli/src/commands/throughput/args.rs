@@ -170,6 +170,7 @@ impl ThroughputArgs {
         plan.load.requests_per_connection = one.or(self.requests_per_connection);
         plan.execution.extent = self.extent(arrival);
         self.compared.in_step.apply(&mut plan.execution)?;
+        self.compared.anatomy.apply(&mut plan)?;
         Ok(plan)
     }
 }

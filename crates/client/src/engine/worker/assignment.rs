@@ -3,8 +3,8 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use netping_measure::{
-    connect::PhaseTimes, cost::Cost, error_kind::ErrorKind, fairness::ConnectionSums,
-    messages::Messages, recorder::Remainder, sample::Sample,
+    anatomy::Anatomy, connect::PhaseTimes, cost::Cost, error_kind::ErrorKind,
+    fairness::ConnectionSums, messages::Messages, recorder::Remainder, sample::Sample,
 };
 use netping_protocol::tls::Negotiated;
 
@@ -35,6 +35,8 @@ pub struct WorkerReport {
     pub phases: PhaseTimes,
     /// Messages of calls that stream; `None` without such.
     pub messages: Option<Messages>,
+    /// The parts of requests; `None` unless the plan asks for them.
+    pub anatomy: Option<Anatomy>,
     /// Security of connections with a limited number of requests; `None` in the clear, or without
     /// any.
     pub negotiated: Option<Negotiated>,
@@ -58,6 +60,7 @@ impl WorkerReport {
             connections,
             phases,
             messages,
+            anatomy,
             negotiated,
             details,
             samples,
@@ -69,6 +72,9 @@ impl WorkerReport {
         self.phases.merge(&phases);
         if let Some(messages) = &messages {
             self.messages.get_or_insert_default().merge(messages);
+        }
+        if let Some(anatomy) = &anatomy {
+            self.anatomy.get_or_insert_default().merge(anatomy);
         }
         self.negotiated = self.negotiated.take().or(negotiated);
         for (kind, detail) in details {
@@ -105,7 +111,12 @@ mod tests {
             phases.record(ConnectPhase::Tcp, number);
             let mut messages = Messages::default();
             (messages.sent, messages.received) = (number, 10 * number);
+            let anatomy = Anatomy {
+                without_stamps: number,
+                ..Anatomy::default()
+            };
             WorkerReport {
+                anatomy: Some(anatomy),
                 remainder: Remainder {
                     course,
                     ..Remainder::default()
@@ -141,6 +152,7 @@ mod tests {
         assert_eq!(opened.collect::<Vec<_>>(), [2]);
         let messages = sum.messages.unwrap();
         assert_eq!((messages.sent, messages.received), (3, 30));
+        assert_eq!(sum.anatomy.unwrap().without_stamps, 3);
         assert_eq!(sum.negotiated.unwrap().protocol, "protocol 1");
         assert_eq!(
             (sum.details.len(), sum.details[&ErrorKind::Eof].as_str()),

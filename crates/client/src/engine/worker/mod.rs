@@ -7,6 +7,7 @@ mod reaper;
 pub mod simulated;
 #[cfg(test)]
 mod simulation;
+mod stamps;
 mod state;
 #[cfg(test)]
 mod tests;

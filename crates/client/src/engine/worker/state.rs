@@ -17,7 +17,10 @@ use netping_measure::{
 };
 use tokio::time;
 
-use super::assignment::{Assignment, WorkerReport};
+use super::{
+    assignment::{Assignment, WorkerReport},
+    stamps::Dissection,
+};
 use crate::{
     clock::Clock,
     engine::{
@@ -27,7 +30,7 @@ use crate::{
         turns::Turn,
     },
     plan::Assign,
-    transport::{Carried, Milestones},
+    transport::{Carried, Milestones, Stamps},
 };
 
 /// The state that the callers of one worker share; all of them are on one thread.
@@ -39,6 +42,8 @@ pub(super) struct Shared<C, S> {
     /// Callers that have not finished.
     pub active: Cell<usize>,
     recorder: RefCell<Recorder<S>>,
+    /// Takes requests apart; `None` if the plan does not ask for that.
+    dissection: Option<RefCell<Dissection<C>>>,
     /// The results so far.
     report: RefCell<WorkerReport>,
 }
@@ -93,6 +98,10 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             supply: Supply::new(&assignment, turn),
             callers: (0..share.callers).map(|_| CallerState::default()).collect(),
             report: RefCell::default(),
+            dissection: plan
+                .execution
+                .anatomy
+                .then(|| RefCell::new(Dissection::new(clock.clone()))),
             active: Cell::new(share.callers),
             clock,
             assignment,
@@ -206,6 +215,13 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         }
     }
 
+    /// Takes a success apart by its time stamps, `None` where one is missing; `counts` as [`Shared::record`] has it.
+    pub fn record_parts(&self, sample: Sample, stamps: Option<Stamps>, counts: bool) {
+        if let Some(dissection) = &self.dissection {
+            dissection.borrow_mut().add(sample, stamps, counts);
+        }
+    }
+
     /// Keeps the detail of the first failure of a kind.
     pub fn note(&self, kind: ErrorKind, detail: String) {
         let details = &mut self.report.borrow_mut().details;
@@ -232,6 +248,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
                 ..Remainder::default()
             },
             connections: per_connection(&self.callers, slots),
+            anatomy: self.dissection.map(|own| own.into_inner().finish()),
             ..self.report.into_inner()
         }
     }

@@ -15,15 +15,12 @@ use std::{
 
 use http::StatusCode;
 use netping_measure::error_kind::ErrorKind;
-use netping_protocol::{
-    http1::{MAX_HEAD, ReplyError, ReplyReader},
-    secure::Stream,
-};
+use netping_protocol::http1::{MAX_HEAD, ReplyError, ReplyReader};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use self::request::Outgoing;
 pub(super) use self::request::RequestHead;
-use super::{Failure, Result, connect, http_reply::HttpReply, http2::closed};
+use super::{Failure, Result, connect, http_reply::HttpReply, http2::closed, socket::Stream};
 
 /// Room for what is read at once, in bytes.
 const ROOM: usize = 64 << 10;

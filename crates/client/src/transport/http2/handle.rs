@@ -21,7 +21,6 @@ use netping_http2::{
     client::{Body, Slot},
     head::Head,
 };
-use netping_protocol::secure::Stream;
 use tokio::{task, time};
 
 use super::{
@@ -30,7 +29,7 @@ use super::{
     connection::{Io, Shared},
     stream::Streaming,
 };
-use crate::transport::Result;
+use crate::transport::{Result, socket::Stream};
 
 /// Time after which an idle connection is looked after: servers send PING to see who is still there.
 const IDLE: Duration = Duration::from_secs(2);

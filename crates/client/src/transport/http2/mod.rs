@@ -19,10 +19,9 @@ use netping_http2::{
     head::{Head, Target},
 };
 use netping_measure::connect::ConnectPhase;
-use netping_protocol::secure::Stream;
 
 pub(crate) use self::{call::closed, handle::Handle, reader::Reader, stream::Streaming};
-use super::{Milestones, Result, http_reply::HttpReply};
+use super::{Milestones, Result, http_reply::HttpReply, socket::Stream};
 use crate::plan::Destination;
 
 /// Flow-control windows, in bytes: large enough never to hold a reply back.

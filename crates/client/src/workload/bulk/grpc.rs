@@ -10,10 +10,7 @@ use std::{
 use bytes::Bytes;
 use netping_http2::{Config, client::Body, fields::Fields, head::Head};
 use netping_measure::{bulk::Direction, error_kind::ErrorKind};
-use netping_protocol::{
-    grpc_bench::{DataReceived, DataRequest},
-    secure::Stream,
-};
+use netping_protocol::grpc_bench::{DataReceived, DataRequest};
 use netping_results::bulk::SERVERS_CHOICE;
 use prost::Message;
 
@@ -28,6 +25,7 @@ use crate::transport::{
     grpc_h2::{FIELD_1, head, prefixed, prefixed_field},
     grpc_reply::{GrpcReply, PREFIX, check_end, check_head},
     http2::{self, Handle, Reader, STREAM_WINDOW, Streaming},
+    socket::Stream,
 };
 
 /// Largest frame accepted by default, in bytes: room for the usual messages whole. HTTP/2's default

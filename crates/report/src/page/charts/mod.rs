@@ -1,5 +1,6 @@
 //! All charts: one file and one line here for each.
 
+mod anatomy;
 mod balance;
 mod bulk;
 mod connect;
@@ -67,6 +68,8 @@ pub(super) fn all(runs: &[Run]) -> Vec<Chart> {
     let leads = LEADS.iter().map(|makers| drawn(makers));
     let mut leads = leads.filter(|charts| !charts.is_empty());
     let mut all = leads.next().unwrap_or_default();
+    // Who asked for the parts of round trips wants to see them first.
+    all.splice(0..0, drawn(&[anatomy::charts]));
     for chart in &mut all {
         chart.leads = true;
     }

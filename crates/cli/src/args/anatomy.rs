@@ -1,0 +1,56 @@
+//! The flag that takes requests apart.
+
+use clap::Args;
+use netping_client::{plan::Plan, transport::Kind};
+
+use crate::error::require;
+
+/// The flag that takes requests apart.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Requests")]
+pub struct AnatomyArgs {
+    /// Take each request apart by the kernel's time stamps: until it is sent, while it is away, until this client has
+    /// woken up and read the reply. Over TCP, with one request at a time on each connection; costs time itself
+    #[arg(long)]
+    anatomy: bool,
+}
+
+impl AnatomyArgs {
+    /// Lets the plan's requests be taken apart, if that is wished.
+    ///
+    /// # Errors
+    /// A usage error where the time stamps would not be those of one request.
+    pub fn apply(self, plan: &mut Plan) -> anyhow::Result<()> {
+        if !self.anatomy {
+            return Ok(());
+        }
+        let (load, url) = (&plan.load, &plan.target.url);
+        require(
+            !matches!(load.kind, Kind::Quic | Kind::Http3),
+            format!("--anatomy is by the time stamps of TCP, and {url} is over QUIC: leave it out"),
+        )?;
+        require(
+            load.kind != Kind::GrpcTonic,
+            "--anatomy is not for --grpc-client tonic, which does not give its sockets: use --grpc-client h2",
+        )?;
+        require(
+            plan.target.unix_socket.is_none(),
+            "--anatomy is by the time stamps of TCP, which a Unix socket does not have: leave one of them out",
+        )?;
+        require(
+            load.requests_per_connection.is_none(),
+            "--anatomy is of requests on open connections: leave out --requests-per-connection and \
+             --new-connection-per-request",
+        )?;
+        let (callers, connections) = (load.callers, load.connections);
+        require(
+            callers <= connections,
+            format!(
+                "--anatomy needs one request at a time on each connection, whose time stamps are otherwise nobody's: \
+                 give {callers} callers --connections {callers}, not {connections}"
+            ),
+        )?;
+        plan.execution.anatomy = true;
+        Ok(())
+    }
+}
