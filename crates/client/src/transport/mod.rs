@@ -18,10 +18,12 @@ pub(crate) mod http_reply;
 pub mod mock;
 pub mod prepared;
 pub(crate) mod quic;
+mod quic_paths;
 
 pub use self::{
     connection::{Carried, Connection, Milestones, Transport},
     failure::{Failure, Result},
+    quic_paths::QuicPaths,
 };
 pub use crate::plan::{ReplyLength, ServerEndpoint};
 
