@@ -444,6 +444,49 @@ fn an_open_loop_sends_what_is_planned() {
     }
 }
 
+#[test]
+fn the_account_of_connections_has_every_request() {
+    let load = ["-c", "4", "--requests", "2003", "--warmup", "0s"];
+    let path = |kind: &str, flags: &[&str]| {
+        let server = Server::start(kind, &[]);
+        let is_shared = matches!(kind, "grpc" | "quic");
+        let connections: &[&str] = if is_shared {
+            &["--connections", "4"]
+        } else {
+            &[]
+        };
+        let mut run = throughput(&server.url, &[&load[..], connections, flags].concat());
+        run["steps"][0]["path"].take()
+    };
+    let sum = |path: &Value, fact: &str| path["facts"][fact]["sum"].as_u64();
+    for (kind, flags) in WAYS {
+        let path = path(kind, flags);
+        assert_eq!(path["connections"], 4, "{kind} {flags:?}: {path}");
+        assert_eq!((&path["opened"], &path["closed"]), (&0.into(), &0.into()));
+        let rtt = &path["facts"]["smoothed_rtt_ns"];
+        assert!(
+            rtt["min"].as_u64() > Some(0) && rtt["min"].as_u64() <= rtt["max"].as_u64(),
+            "{path}"
+        );
+        // Callers that share a connection may share a segment.
+        if kind != "grpc" {
+            assert!(sum(&path, "delivered_packets") >= Some(2003), "{path}");
+            assert!(sum(&path, "sent_packets") >= Some(2003), "{path}");
+        }
+    }
+    let quic = path("quic", &[]);
+    assert_eq!(quic["connections"], 4, "{quic}");
+    assert!(sum(&quic, "received_packets") > Some(0), "{quic}");
+    assert!(
+        quic["facts"]["mtu_bytes"]["min"].as_u64() >= Some(1200),
+        "{quic}"
+    );
+    assert_eq!(sum(&quic, "delivered_packets"), None);
+    // Those that were there at the start are gone.
+    let renewed = path("tokio", &["--requests-per-connection", "100"]);
+    assert_eq!(renewed["opened"], renewed["connections"], "{renewed}");
+}
+
 /// Echoes lines; on the sixth connection of every sixteen, only after 200 ms.
 fn echo_with_a_slow_connection(stream: TcpStream) {
     static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);

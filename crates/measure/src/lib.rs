@@ -20,6 +20,7 @@ pub mod fairness;
 pub mod histogram;
 pub mod interval;
 pub mod messages;
+pub mod path;
 pub mod quantiles;
 pub mod recorder;
 pub mod sample;

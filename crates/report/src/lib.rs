@@ -10,6 +10,7 @@ pub mod ladder;
 pub mod loads;
 pub mod page;
 mod partial;
+mod path;
 mod proof;
 pub mod table;
 pub mod text;

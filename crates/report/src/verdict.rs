@@ -8,7 +8,9 @@ use netping_results::{
     warning::{Found, SharedHost, Warning, Warnings},
 };
 
-use crate::{distinct, finding::connections, grouped, loads::load_of, partial, proof, table::red};
+use crate::{
+    distinct, finding::connections, grouped, loads::load_of, partial, path, proof, table::red,
+};
 
 /// Most rows that a warning names.
 const NAMED: usize = 3;
@@ -220,6 +222,8 @@ fn limit(run: &Run, peak: &Peak<'_>, has_server_pid: bool) -> Option<String> {
     let own = &step.settings;
     let has_more =
         |other: &Step| other.name() == step.name() && other.settings.callers > own.callers;
+    let held = step.path.as_ref().and_then(path::limit);
+    line.extend(held.into_iter().flat_map(|held| ["; ".to_owned(), held]));
     let mut untried = Vec::new();
     // A rate that fell with more callers does not rise with them.
     if !run.steps.iter().any(has_more) {

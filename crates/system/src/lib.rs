@@ -6,6 +6,7 @@
 pub mod balance;
 mod cgroup;
 pub mod clock_quality;
+pub mod connections;
 pub mod cores;
 pub mod counters;
 pub mod cpu;

@@ -57,11 +57,16 @@ fn inode(line: &str, port: u16, state: Option<&str>) -> Option<u64> {
 
 /// Returns true if the process has one of these sockets open.
 fn holds(process: &Path, sockets: &BTreeSet<u64>) -> bool {
+    open_sockets(process).any(|inode| sockets.contains(&inode))
+}
+
+/// Returns the inodes of the sockets that a process has open, whose folder of `/proc` is given.
+pub(crate) fn open_sockets(process: &Path) -> impl Iterator<Item = u64> {
     let entries = fs::read_dir(process.join("fd")).into_iter().flatten();
-    let mut targets = entries
+    let targets = entries
         .flatten()
         .filter_map(|entry| fs::read_link(entry.path()).ok());
-    targets.any(|target| socket(&target).is_some_and(|inode| sockets.contains(&inode)))
+    targets.filter_map(|target| socket(&target))
 }
 
 /// Returns the inode of an open file that is a socket, as `socket:[1060]`.

@@ -36,6 +36,7 @@ pub fn step(plan: &Plan, measurement: &Measured, place: Place) -> Step {
     let are_kept = plan.load.requests_per_connection.is_none();
     let connections = PerConnection::of_all(&report.connections, are_kept);
     step.fairness = Fairness::of(connections.clone());
+    step.path.clone_from(&measurement.path);
     step.warnings = Warning::of_step(&Facts {
         settings: &step.settings,
         summary: &step.summary,
@@ -44,6 +45,7 @@ pub fn step(plan: &Plan, measurement: &Measured, place: Place) -> Step {
         gaps: &measurement.totals.gaps(),
         outstanding: measurement.totals.outstanding(),
         connections: &connections,
+        path: step.path.as_ref(),
         service_time: &step.histograms.times[Time::Service],
         subject: plan.execution.subject,
         warmup_failed: measurement.warmup_failed,

@@ -164,6 +164,15 @@ impl<T: Transport> ConnectionSlot<T> {
         }
     }
 
+    /// Takes the connection of a caller that has no further requests, and keeps it open.
+    pub fn give_back(&self, held: Option<Held<T::Connection>>) {
+        if let Some(held) = held
+            && self.serves(held.generation)
+        {
+            self.spare.replace(Some(held.connection));
+        }
+    }
+
     /// Marks the connection behind `held` as lost.
     pub fn discard(&self, held: &mut Option<Held<T::Connection>>) {
         if let Some(held) = held.take()

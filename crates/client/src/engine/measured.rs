@@ -6,6 +6,7 @@ use netping_measure::{
     accounting::Accounting,
     aggregate::Totals,
     cost::{Cost, HostEvents, RequestCounts, ServerDemand},
+    path::PathAccount,
     status::Status,
 };
 use netping_system::counters::HostCounters;
@@ -36,6 +37,8 @@ pub struct Measured {
     pub server_restarted: bool,
     /// The server's metrics are those of a process on this machine.
     pub server_shares_host: bool,
+    /// The account of its connections; `None` if it is not known.
+    pub path: Option<PathAccount>,
     /// The reports of all workers; their cost is that of the step.
     pub report: WorkerReport,
 }

@@ -15,6 +15,7 @@ mod hiccups;
 mod measured;
 mod observer;
 mod pacer;
+mod paths;
 mod rate_meter;
 mod running;
 mod schedule;
@@ -28,6 +29,7 @@ mod worker_part;
 mod workers;
 
 pub use self::balance::{BalanceMeter, Counted, complete_balances};
+pub(crate) use self::paths::tcp_readings;
 #[cfg(feature = "simulation")]
 pub use self::worker::simulated;
 pub use self::{

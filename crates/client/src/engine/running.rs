@@ -25,6 +25,7 @@ use crate::{
         hiccups::HiccupMeter,
         measured::{Measured, complete, counted_requests, host_events},
         observer::{Observer, Phase},
+        paths::PathReadings,
         rate_meter::RateMeter,
         worker::WorkerReport,
         worker_part::Event,
@@ -53,6 +54,8 @@ pub struct Running<'a> {
     host: HostCounters,
     /// Runs as long.
     balance: Option<BalanceMeter>,
+    /// The account of the connections at the window's start and end.
+    paths: [PathReadings; 2],
     /// Start of the warm-up, on the run's clock.
     begun: u64,
     time_of_day: TimeOfDay,
@@ -113,6 +116,12 @@ impl<'a> Running<'a> {
             })
         };
         let parties = plans.iter().map(party).collect::<Result<_, _>>()?;
+        let mut paths = [PathReadings::default(), PathReadings::default()];
+        // Without a warm-up, requests begin at once. Of several clients, none is to be late.
+        let execution = &plans[0].execution;
+        if execution.warmup.duration() == Some(Duration::ZERO) && execution.start_at.is_none() {
+            paths[0] = PathReadings::read(plans.iter().zip(&workers.parties));
+        }
         let begun = workers.clock.now();
         Ok(Self {
             plan: &plans[0],
@@ -123,6 +132,7 @@ impl<'a> Running<'a> {
             hiccups: None,
             host: HostCounters::default(),
             balance: None,
+            paths,
             begun,
             time_of_day: TimeOfDay::start(),
             phase: Phase::Connect,
@@ -262,6 +272,9 @@ impl<'a> Running<'a> {
             self.read_counters();
         }
         if phase == Phase::Measure {
+            if self.paths[0].is_empty() {
+                self.paths[0] = self.read_paths();
+            }
             // Without a thread for it, the step has no such number.
             self.hiccups = HiccupMeter::start(self.workers.clock).ok();
             self.host = HostCounters::read();
@@ -270,6 +283,7 @@ impl<'a> Running<'a> {
             self.balance = Some(BalanceMeter::start(targets, is_one_of_several));
         }
         if phase == Phase::Drain {
+            self.paths[1] = self.read_paths();
             self.read_counters();
             let cost = &mut self.machine;
             cost.balances = self
@@ -283,6 +297,11 @@ impl<'a> Running<'a> {
         self.phase = phase;
         self.observer.phase(phase, planned);
         self.phase_start = now;
+    }
+
+    fn read_paths(&self) -> PathReadings {
+        let plans = self.parties.iter().map(|party| party.plan);
+        PathReadings::read(plans.zip(&self.workers.parties))
     }
 
     fn read_counters(&mut self) {
@@ -319,8 +338,12 @@ impl<'a> Running<'a> {
         // The threads' time is that of all requests.
         let handled = ended.iter().map(|own| own.totals.accounting.handled());
         let handled = handled.sum();
-        let measured = ended.into_iter().zip(demands).map(|(own, demand)| {
+        let plans: Vec<&Plan> = ended.iter().map(|own| own.plan).collect();
+        let measured = ended.into_iter().zip(demands).enumerate();
+        let measured = measured.map(|(number, (own, demand))| {
             let mut own = own.measured(demand, &machine);
+            let [start, end] = &self.paths;
+            own.path = start.account(end, &plans, number, &own.report.connections);
             own.status = self.status;
             own.warmup = warmup;
             own.warmup_failed = self.warmup_failed;
@@ -392,6 +415,7 @@ impl Ended<'_> {
                 .as_ref()
                 .is_some_and(|(start, end)| start.is_restarted_by(end)),
             server_shares_host: readings.is_some_and(|(_, end)| end.is_of_this_host()),
+            path: None,
             report,
         }
     }

@@ -125,6 +125,9 @@ impl<T: Transport> WorkerPart<T> {
         }
         let report = worker::run(self.assignment, turn, &slots, self.clock, self.channels).await;
         events.send(Event::Done(Box::new(report)));
+        // Connections stay open until their account has been read, which the end of the channel shows.
+        while self.started.changed().await.is_ok() {}
+        drop(slots);
     }
 
     /// Opens this worker's connections. With a limited number of requests on each, only the first

@@ -1,9 +1,10 @@
 //! The worker threads of a step, and the engine's ends of their channels.
 
 use std::{
+    collections::BTreeMap,
     rc::Rc,
     sync::{
-        Arc,
+        Arc, OnceLock,
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread::{self, JoinHandle},
@@ -12,6 +13,7 @@ use std::{
 
 use futures_util::future::join_all;
 
+use netping_measure::path::PathReading;
 use netping_protocol::tls::Negotiated;
 use netping_system::cores;
 use tokio::{
@@ -33,7 +35,7 @@ use crate::{
     error::StartError,
     interrupt::Interrupt,
     plan::{Arrival, Plan},
-    transport::{Transport, Visitor},
+    transport::{QuicPaths, Transport, Visitor},
 };
 
 /// Time between looks at interrupts, at the phases' ends and at the rate.
@@ -57,6 +59,18 @@ pub struct Workers {
 pub struct Party {
     pub replies: Vec<Arc<ReplyCounter>>,
     pub backlog: Arc<Backlog>,
+    /// The account of its connections, if they are QUIC's.
+    quic_paths: OnceLock<QuicPaths>,
+}
+
+impl Party {
+    /// Returns the account of its QUIC connections that are open.
+    pub fn quic_paths(&self) -> BTreeMap<u64, PathReading> {
+        self.quic_paths
+            .get()
+            .map(QuicPaths::read)
+            .unwrap_or_default()
+    }
 }
 
 /// Makes every worker's part of a plan.
@@ -73,6 +87,9 @@ impl Visitor for Division<'_> {
     type Output = Vec<Part>;
 
     fn visit<T: Transport + Send>(self, transport: T) -> Vec<Part> {
+        if let Some(paths) = transport.quic_paths() {
+            self.party.quic_paths.get_or_init(|| paths.clone());
+        }
         let part = |worker: usize| -> Part {
             let (spare, empty) = mpsc::channel();
             let part = WorkerPart {
@@ -142,6 +159,7 @@ impl Workers {
         let shared = |plan: &Plan| Party {
             replies: (0..execution.workers).map(|_| Arc::default()).collect(),
             backlog: Arc::new(Backlog::new(execution.workers, plan.load.max_backlog)),
+            quic_paths: OnceLock::new(),
         };
         let mut workers = Self {
             clock: Monotonic::start(),

@@ -5,7 +5,7 @@ use std::{future::Future, net::SocketAddr, sync::Arc};
 use netping_measure::connect::ConnectPhase;
 use netping_protocol::{payload::Exchange, tls::Negotiated};
 
-use super::{failure::Failure, stamped::StampedSocket};
+use super::{failure::Failure, quic_paths::QuicPaths, stamped::StampedSocket};
 
 /// Opens connections of one kind to one server.
 pub trait Transport: Clone + 'static {
@@ -18,6 +18,11 @@ pub trait Transport: Clone + 'static {
         &self,
         milestones: &mut Milestones<'_>,
     ) -> impl Future<Output = Result<Self::Connection, Failure>>;
+
+    /// Returns the account of its connections, if they are QUIC's.
+    fn quic_paths(&self) -> Option<&QuicPaths> {
+        None
+    }
 }
 
 /// An open connection, or a caller's handle on it.

@@ -11,7 +11,8 @@ use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{payload::Exchange, tls::ALPN_H2};
 
 use super::{
-    Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect,
+    Carried, Connection, Failure, Milestones, QuicPaths, Result, ServerEndpoint, Transport,
+    connect,
     http_reply::HttpReply,
     http1::{self, Http1},
     http2::{self, Http2},
@@ -99,6 +100,10 @@ impl Transport for Http {
             speaker,
             endpoint: Arc::clone(&self.endpoint),
         })
+    }
+
+    fn quic_paths(&self) -> Option<&QuicPaths> {
+        self.quic.as_ref()?.quic_paths()
     }
 }
 

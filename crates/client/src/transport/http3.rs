@@ -1,6 +1,6 @@
 //! Requests over HTTP/3: callers share QUIC connections, each request on a stream of its own.
 
-use std::{future::poll_fn, rc::Rc};
+use std::{future::poll_fn, rc::Rc, sync::Arc};
 
 use bytes::{Buf, Bytes};
 use h3::{ConnectionState, client::SendRequest, error::StreamError};
@@ -21,7 +21,7 @@ const SERVER_STREAMS: u32 = 6;
 /// A caller's handle on a connection.
 #[derive(Clone)]
 pub(super) struct Http3 {
-    connection: quinn::Connection,
+    connection: Arc<quinn::Connection>,
     send: SendRequest<OpenStreams, Bytes>,
     /// The head of all requests.
     head: Rc<Request<()>>,
@@ -50,7 +50,10 @@ impl Http3 {
             failure
         });
         let connection = connected?.connection;
-        let opened = h3::client::new(h3_quinn::Connection::new(connection.clone())).await;
+        let opened = h3::client::new(h3_quinn::Connection::new(quinn::Connection::clone(
+            &connection,
+        )))
+        .await;
         let opened = opened.map_err(|error| Failure::lost(ErrorKind::Protocol, error));
         let (mut driver, send) = explained(opened, &connection)?;
         tokio::task::spawn_local(async move {

@@ -17,12 +17,14 @@ pub(crate) mod http_reply;
 pub mod mock;
 pub mod prepared;
 pub(crate) mod quic;
+mod quic_paths;
 pub(crate) mod socket;
 mod stamped;
 
 pub use self::{
     connection::{Carried, Connection, Milestones, Transport},
     failure::{Failure, Result},
+    quic_paths::QuicPaths,
     stamped::{StampedSocket, Stamps},
 };
 pub use crate::plan::{ReplyLength, ServerEndpoint};

@@ -20,7 +20,8 @@ use tokio::{
 };
 
 use super::{
-    Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect,
+    Carried, Connection, Failure, Milestones, QuicPaths, Result, ServerEndpoint, Transport,
+    connect,
     framed::{Framed, Framing},
 };
 
@@ -50,6 +51,7 @@ pub struct Quic {
     /// For IPv4 and IPv6. Each is made with the first connection: making one costs more than a
     /// handshake, and applications keep theirs.
     sockets: [OnceLock<QuicEndpoint>; 2],
+    paths: QuicPaths,
     /// The configuration and the server's name; `None` if the TLS configuration does not fit QUIC.
     config: Option<(ClientConfig, String)>,
 }
@@ -89,6 +91,7 @@ impl Quic {
         Self {
             endpoint,
             sockets: Default::default(),
+            paths: QuicPaths::default(),
             config,
         }
     }
@@ -147,24 +150,30 @@ impl Transport for Quic {
             key_exchange: "unknown".to_owned(),
             resumed: None,
         });
+        let connection = Arc::new(connection);
+        self.paths.add(&connection);
         Ok(QuicHandle {
             connection,
             stream: None,
         })
+    }
+
+    fn quic_paths(&self) -> Option<&QuicPaths> {
+        Some(&self.paths)
     }
 }
 
 /// A caller's handle on a connection, with its stream once it has one.
 #[derive(Debug)]
 pub struct QuicHandle {
-    pub(crate) connection: quinn::Connection,
+    pub(crate) connection: Arc<quinn::Connection>,
     stream: Option<Framed<Join<RecvStream, SendStream>>>,
 }
 
 impl Connection for QuicHandle {
     fn share(&self) -> Option<Self> {
         Some(Self {
-            connection: self.connection.clone(),
+            connection: Arc::clone(&self.connection),
             stream: None,
         })
     }

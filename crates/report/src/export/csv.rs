@@ -127,7 +127,7 @@ impl CsvRow {
     fn metrics(&mut self, step: &Step, of: impl Fn(&Metric) -> Measured) {
         let mut metrics = metric::BULK.to_vec();
         if step.settings.bulk.is_none() {
-            metrics = [&[&metric::RATE], metric::TIMES, metric::COSTS].concat();
+            metrics = [&[&metric::RATE], metric::TIMES, metric::COSTS, metric::PATH].concat();
             metrics.extend(metric::of_streams([step]));
         }
         for metric in metrics {

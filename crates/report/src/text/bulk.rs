@@ -1,15 +1,17 @@
 //! Bulk streams: a row for each combination of settings.
 
+use netping_measure::path::PathAccount;
 use netping_results::{
     bulk::{BulkSettings, SERVERS_CHOICE},
     estimate::estimate,
-    format::{self, thousands},
+    format::{self, on_one_line, thousands},
     metric,
     run::{Measurement, Run},
 };
 
 use crate::{
     finding::{MetricColumn, change_cells, hold_together, interval, missing, pair_of, value_of},
+    path,
     table::{Column, Table},
 };
 
@@ -97,6 +99,7 @@ pub(super) fn text(run: &Run) -> String {
     lines.extend(choices);
     let missing = all.iter().filter_map(|(own, _)| missing(metric::BULK, own));
     lines.extend(missing);
+    lines.extend(all.iter().filter_map(|(own, _)| limit(own)));
     if !compared.is_empty() {
         let hold = hold_together(run.family().claims);
         lines.push(format!(
@@ -128,6 +131,13 @@ fn results(own: &Measurement<'_>, first_byte: &MetricColumn) -> [String; 9] {
 
 fn or_default(bytes: Option<u64>) -> String {
     bytes.map_or_else(|| "default".to_owned(), format::bytes)
+}
+
+/// Says what held a combination's data back over all its runs, if anything did.
+fn limit(own: &Measurement<'_>) -> Option<String> {
+    let paths = own.trials.iter().filter_map(|step| step.path.clone());
+    let told = path::limit(&PathAccount::sum(paths)?)?;
+    Some(format!("{}: {told}", on_one_line(&own.long_name())))
 }
 
 /// Says what the server chose, if anything was its choice.

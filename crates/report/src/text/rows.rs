@@ -16,6 +16,7 @@ use crate::{
     bars::bars,
     finding::{marked, value_in_words, value_of},
     loads::{self, knee_of},
+    path,
     table::{is_unicode, terminal_width},
     verdict::is_valid,
     words::on_connections,
@@ -56,7 +57,7 @@ impl Rows {
     /// Returns a step's row with this text behind it, below its heading unless that stands above already.
     pub fn show_with(&mut self, step: &Step, behind: &str) -> String {
         if self.kind == Kind::Connect {
-            return connect::text(step) + behind + &balance_lines(step);
+            return connect::text(step) + behind + &path_line(step) + &balance_lines(step);
         }
         let heading = self.heading_of(step);
         let mut text = String::new();
@@ -72,6 +73,7 @@ impl Rows {
             + &message_line(step)
             + &stream_line(step)
             + &anatomy_lines(step)
+            + &path_line(step)
             + &balance_lines(step)
     }
 
@@ -212,6 +214,11 @@ fn anatomy_lines(step: &Step) -> String {
     let block = own.map(|own| anatomy::block(own, &step.settings));
     let block = block.filter(|text| !text.is_empty());
     block.map(|text| format!("\n{text}")).unwrap_or_default()
+}
+
+/// Returns what TCP or QUIC tells of a step's connections, where packets were lost.
+fn path_line(step: &Step) -> String {
+    path::remark(step).map_or_else(String::new, |line| format!("\n  {line}"))
 }
 
 /// Returns who had the CPUs of a step, where others had a part.

@@ -14,6 +14,7 @@ use netping_measure::{
     fairness::{Fairness, PerConnection},
     histogram::{histogram, record},
     interval::IntervalSummary,
+    path::{PathAccount, PathFact, PathReading},
     statistics::precision::Precision,
     status::Status,
     summary::Summary,
@@ -832,6 +833,7 @@ pub fn step(
                 })
                 .collect(),
         ),
+        path: path(callers as u64, mean),
         warnings: Vec::new(),
         intervals: intervals.collect(),
         histograms,
@@ -853,4 +855,19 @@ fn times(count: u64, typical: u64, seed: u64) -> Times {
         );
     }
     Times::of(Counts::from(&all))
+}
+
+/// Returns the account of so many connections with this round-trip time, in nanoseconds.
+fn path(connections: u64, rtt: u64) -> Option<PathAccount> {
+    let reading = |number: u64| {
+        let facts = [
+            (PathFact::SmoothedRttNs, rtt),
+            (PathFact::RetransmittedPackets, number % 3),
+        ];
+        (
+            number,
+            PathReading::of(facts.map(|(fact, value)| (fact, Some(value)))),
+        )
+    };
+    PathAccount::between(&BTreeMap::new(), &(0..connections).map(reading).collect())
 }

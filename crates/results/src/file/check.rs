@@ -4,6 +4,7 @@ use netping_measure::{
     cost::{Balance, SideUse},
     counts::Counts,
     distribution::Distribution,
+    path::{PathAccount, Spread},
     summary::Summary,
     text::MOST,
     times::Time,
@@ -127,12 +128,28 @@ fn check_step(step: &Step) -> Result<(), String> {
     for balance in &cost.balances {
         check_balance(balance)?;
     }
+    step.path.as_ref().map_or(Ok(()), check_path)?;
     for seconds in &cost.client_worker_cpu_seconds {
         within(&[("client_worker_cpu_seconds", Some(*seconds))])?;
     }
     check_counts(summary)?;
     check_intervals(step)?;
     check_times(step)
+}
+
+/// Checks the numbers of connections, and that what is told of them all and of single ones fits.
+fn check_path(path: &PathAccount) -> Result<(), String> {
+    within(&[
+        ("path.connections", Some(path.connections as f64)),
+        ("path.opened", Some(path.opened as f64)),
+        ("path.closed", Some(path.closed as f64)),
+    ])?;
+    for (fact, Spread { sum, min, max }) in &path.facts {
+        if min > max || max > sum {
+            return Err(format!("path: {fact:?} of {min} to {max}, {sum} in all"));
+        }
+    }
+    Ok(())
 }
 
 /// Checks the times of a balance of the CPUs.

@@ -390,6 +390,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_told_of_connections_fits_together() {
+        let with = |[sum, min, max]: [u64; 3], closed: u64| {
+            let path = json!({
+                "connections": 2, "opened": 0, "closed": closed,
+                "facts": { "sent_packets": { "sum": sum, "min": min, "max": max } },
+            });
+            let mut run: Value = serde_json::from_str(&JSON).unwrap();
+            run["steps"][0]["path"] = path;
+            Run::from_json(run.to_string().as_bytes()).map_err(|error| error.to_string())
+        };
+        assert!(with([10, 3, 7], 0).is_ok());
+        for wrong in [with([10, 8, 7], 0), with([6, 3, 7], 0)] {
+            assert!(wrong.unwrap_err().contains("path: SentPackets"));
+        }
+        assert!(
+            with([10, 3, 7], u64::MAX)
+                .unwrap_err()
+                .contains("path.closed")
+        );
+    }
+
+    #[test]
     fn deep_nesting_does_not_overflow_the_stack() {
         let nested = "[".repeat(1_000_000);
         let inside = |text: &str| format!("{{\"schema_version\": 3, \"steps\": {text}");

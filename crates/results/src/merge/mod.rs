@@ -193,10 +193,13 @@ fn environment(clients: &[(String, Run)]) -> Environment {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use netping_measure::{
         cost::{RequestCounts, ServerDemand},
         distribution::Distribution,
         histogram::{histogram, record},
+        path::{PathAccount, PathFact, PathReading},
     };
     use proptest::prelude::*;
 
@@ -501,6 +504,24 @@ mod tests {
     }
 
     /// Of 4,000 requests, 3,000 are the first client's and 1,000 the second's.
+    #[test]
+    fn accounts_of_connections_are_added_where_all_clients_have_one() {
+        let [mut a, mut b] = clients(0);
+        let account = |sent| {
+            let reading = PathReading::of([(PathFact::SentPackets, Some(sent))]);
+            PathAccount::between(&BTreeMap::new(), &BTreeMap::from([(1, reading)]))
+        };
+        a.1.steps[0].path = account(10);
+        let path = |clients: &[(String, Run)]| merged(clients).unwrap().steps[0].path.clone();
+        assert_eq!(path(&[a.clone(), b.clone()]), None);
+        b.1.steps[0].path = account(7);
+        let sum = path(&[a, b]).unwrap();
+        assert_eq!(
+            (sum.connections, sum.total(PathFact::SentPackets)),
+            (2, Some(17))
+        );
+    }
+
     #[test]
     fn requests_of_others_are_known_by_the_sum() {
         let found = |readings: [u64; 2], late, has_other_clients| {

@@ -8,6 +8,7 @@ use netping_measure::{
     connect::ConnectPhase,
     cost::Cost,
     fairness::{Fairness, PerConnection},
+    path::PathAccount,
     status::Status,
     summary::Summary,
     times::{Histograms, Time},
@@ -66,6 +67,7 @@ pub(super) fn merge(
         messages: MessageSummary::sum(steps.iter().filter_map(|step| step.messages.as_ref())),
         anatomy: AnatomySummary::sum(steps.iter().filter_map(|step| step.anatomy.as_ref())),
         fairness: fairness(&steps),
+        path: path(&steps),
         warnings: warnings(&steps, &summary, &cost),
         cost,
         set_aside: steps.iter().all(|step| step.set_aside),
@@ -216,6 +218,12 @@ fn fairness(steps: &[&Step]) -> Option<Fairness> {
         })
         .collect();
     Fairness::of(listed?.concat())
+}
+
+/// Adds up the accounts of connections; `None` where a client has none.
+fn path(steps: &[&Step]) -> Option<PathAccount> {
+    let all: Option<Vec<PathAccount>> = steps.iter().map(|step| step.path.clone()).collect();
+    PathAccount::sum(all?)
 }
 
 /// Returns the clients' warnings, each once. Too few samples, and requests of others, are known by the

@@ -1,6 +1,9 @@
 //! Every metric, and the lists of those that each output shows.
 
-use netping_measure::times::Time;
+use netping_measure::{
+    path::{PathAccount, PathFact},
+    times::Time,
+};
 
 use super::{Better, Metric, Scale, Source, Unit};
 use crate::run::Step;
@@ -116,6 +119,14 @@ metrics! {
     /// CPU time of the server per request.
     SERVER_CPU: "server-cpu", "srv us", "server CPU", "server_cpu_us_per_request", CpuMicros, Lower, Logarithmic,
         "CPU time of the server for each request", Step(|step| step.cost.server_cpu_us_per_request());
+    /// Packets that the client sent again over TCP, or lost over QUIC.
+    RETRANSMITS: "retransmits", "resent", "retransmits", "retransmits", Count, Lower, Linear,
+        "Packets that the client sent again over TCP, or lost over QUIC",
+        Step(|step| Some(step.path.as_ref().and_then(PathAccount::lost)?.sum as f64));
+    /// The mean smoothed round-trip time of the connections, by TCP or QUIC.
+    PATH_RTT: "path-rtt", "rtt us", "RTT of the path", "path_rtt", Nanos, Lower, Logarithmic,
+        "Smoothed round-trip time by TCP or QUIC, mean over connections",
+        Step(|step| step.path.as_ref()?.mean(PathFact::SmoothedRttNs));
     /// The share of requests without a verified reply.
     ERROR_SHARE: "errors", "failed", "failed", "error_rate", Share, Lower, Linear,
         "Share of requests without a verified reply",
@@ -171,14 +182,16 @@ lists! {
     /// The costs of a request, which CSV and the push to Prometheus show beside its rate and times.
     COSTS: CLIENT_CPU SERVER_CPU;
     /// The metrics of a step that are not times.
-    OTHERS: RATE MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99 CLIENT_CPU SERVER_CPU TIME_LOST
-        ERROR_SHARE ERRORS;
+    OTHERS: RATE MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99 CLIENT_CPU SERVER_CPU RETRANSMITS
+        PATH_RTT TIME_LOST ERROR_SHARE ERRORS;
     /// The metrics of calls that stream, which outputs show where there are such.
     STREAMS: MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99;
     /// The columns of a table in Markdown.
     MARKDOWN: RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU;
     /// The table of steps in a page.
-    PAGE: RATE P50 P99 P999 MAX TRIMMED_MEAN SD IQR CLIENT_CPU SERVER_CPU;
+    PAGE: RATE P50 P99 P999 MAX TRIMMED_MEAN SD IQR CLIENT_CPU SERVER_CPU RETRANSMITS PATH_RTT;
+    /// What TCP or QUIC tells of connections: columns of CSV.
+    PATH: RETRANSMITS PATH_RTT;
     /// The panels of a page's chart of all trials.
     PAGE_TRIALS: RATE P50 P99 CLIENT_CPU SERVER_CPU;
     /// The panels of a page's charts against the load.

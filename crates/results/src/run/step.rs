@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use netping_measure::{
     aggregate::Totals, bulk::BulkRun, connect::ConnectPhase, cost::Cost, fairness::Fairness,
-    interval::IntervalSummary, status::Status, summary::Summary, times::Histograms,
+    interval::IntervalSummary, path::PathAccount, status::Status, summary::Summary,
+    times::Histograms,
 };
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,9 @@ pub struct Step {
     pub anatomy: Option<AnatomySummary>,
     /// The spread of its requests over connections; absent with fewer than two.
     pub fairness: Option<Fairness>,
+    /// The account that TCP or QUIC gives of its connections; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathAccount>,
     /// The warnings about its numbers.
     pub warnings: Vec<Warning>,
     /// True where a search does not rely on it: the condition was not kept, or the window was disturbed and
@@ -91,6 +95,7 @@ impl Step {
             messages: None,
             anatomy: None,
             fairness: None,
+            path: None,
             warnings: Vec::new(),
             set_aside: false,
             intervals: totals.intervals.clone(),

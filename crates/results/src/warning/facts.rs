@@ -7,6 +7,7 @@ use netping_measure::{
     counts::Counts,
     course::{Gap, Slot},
     fairness::PerConnection,
+    path::PathAccount,
     summary::Summary,
 };
 
@@ -38,6 +39,8 @@ pub struct Facts<'a> {
     pub outstanding: f64,
     /// The requests of each connection.
     pub connections: &'a [PerConnection],
+    /// The account of its connections, if it is known.
+    pub path: Option<&'a PathAccount>,
     /// Service times of successes.
     pub service_time: &'a Counts,
     /// The subject of the step.

@@ -11,6 +11,7 @@ mod foreign;
 mod levels;
 mod machine;
 mod of_run;
+mod retransmits;
 mod sample;
 mod silence;
 #[cfg(test)]
@@ -178,6 +179,7 @@ warnings! {
     trials::UnlikeTrials = "UNLIKE_TRIALS",
     connections::UnequalConnections = "UNEQUAL_CONNECTIONS",
     connections::SlowConnection = "SLOW_CONNECTION",
+    retransmits::Retransmits = "RETRANSMITS",
 }
 
 impl Warning {

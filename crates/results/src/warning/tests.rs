@@ -1,7 +1,7 @@
 //! Each warning with facts that bring it, with facts just below its limit, and with the trouble next
 //! to it.
 
-use std::f64::consts::TAU;
+use std::{collections::BTreeMap, f64::consts::TAU};
 
 use netping_measure::{
     cost::{Balance, Hiccups, RequestCounts, ServerDemand, SideUse},
@@ -10,6 +10,7 @@ use netping_measure::{
     distribution::Distribution,
     error_kind::ErrorKind,
     fairness::{ConnectionSums, PerConnection, ServiceSums},
+    path::{PathAccount, PathFact, PathReading},
     quantiles::Quantiles,
     times::Time,
 };
@@ -28,6 +29,7 @@ struct Case {
     /// As a share of the callers.
     outstanding: f64,
     connections: Vec<PerConnection>,
+    path: Option<PathAccount>,
     subject: Subject,
     warmup_failed: bool,
     shared_host: bool,
@@ -46,6 +48,7 @@ impl Case {
             gaps: Vec::new(),
             outstanding: 1.0,
             connections: Vec::new(),
+            path: None,
             subject: Subject::Server,
             warmup_failed: false,
             shared_host: false,
@@ -64,6 +67,7 @@ impl Case {
             outstanding: self.outstanding * self.step.settings.callers as f64,
             service_time: &self.step.histograms.times[Time::Service],
             connections: &self.connections,
+            path: self.path.as_ref(),
             subject: self.subject,
             warmup_failed: self.warmup_failed,
             shared_host: self.shared_host,
@@ -125,6 +129,24 @@ impl Case {
         let mut all = vec![served(100, 1_000_000); 15];
         all.insert(4, served(replies, time));
         self.connections = PerConnection::of_all(&all, true);
+    }
+
+    /// Takes eight connections whose account has so many packets sent again, after 24,000 requests of which this
+    /// share took 1 ms and the others 210 ms.
+    fn resend(&mut self, packets: u64, fast: f64) {
+        let reading = |number: u64| {
+            let resent = packets / 8 + u64::from(number < packets % 8);
+            PathReading::of([
+                (PathFact::SmoothedRttNs, Some(200_000)),
+                (PathFact::RetransmissionTimeoutNs, Some(201_000_000)),
+                (PathFact::RetransmittedPackets, Some(resent)),
+            ])
+        };
+        let end = (0..8).map(|number| (number, reading(number))).collect();
+        self.path = PathAccount::between(&BTreeMap::new(), &end);
+        let fast = (fast * 24_000.0) as u64;
+        let times = Counts::from(vec![(1_000_000, fast), (210_000_000, 24_000 - fast)]);
+        self.step.summary.times[Time::Response] = Distribution::of(&times);
     }
 
     /// Takes two CPUs that client and server used fully, but for what `change` gives to others; the
@@ -922,6 +944,36 @@ fn rows() -> Vec<Row> {
                 &[],
             ),
         ),
+        // A hundredth, or a thousandth, of the requests.
+        row(
+            "RETRANSMITS",
+            note,
+            step(|case| case.resend(240, 0.98)),
+            step(|case| case.resend(23, 0.98)),
+            (step(|case| case.resend(0, 0.98)), &[]),
+        ),
+        row(
+            "RETRANSMITS",
+            note,
+            step(|case| case.resend(24, 0.998)),
+            step(|case| case.resend(23, 0.998)),
+            // Where no request took longer, none was held up.
+            (step(|case| case.resend(24, 1.0)), &[]),
+        ),
+        // On a connection that requests share, all of them wait.
+        row(
+            "RETRANSMITS",
+            note,
+            step(|case| {
+                case.resend(6, 0.998);
+                case.outstanding = 4.0;
+            }),
+            step(|case| {
+                case.resend(6, 0.998);
+                case.outstanding = 3.9;
+            }),
+            (step(|case| case.resend(23, 0.5)), &[]),
+        ),
         row(
             "UNEQUAL_CONNECTIONS",
             note,
@@ -1233,6 +1285,47 @@ fn the_slowest_connection_is_named() {
     assert_eq!(
         [None, Some("any"), Some("fixed")].map(advised),
         [true, true, false]
+    );
+}
+
+#[test]
+fn lost_packets_are_told_with_the_quantile_that_they_make() {
+    let told = |packets, fast| {
+        let mut warnings = step(|case| case.resend(packets, fast)).into_iter();
+        let own = warnings.find(|own| own.name() == "RETRANSMITS");
+        own.map(|own| own.to_string()).unwrap_or_default()
+    };
+    assert_eq!(
+        told(250, 0.98),
+        "250 packets were sent again (at most 32 on one connection) in 24,000 requests: enough to make p99 \
+         (210 ms); one with nothing sent behind it waits for at least 201 ms"
+    );
+    assert!(told(240, 0.98).contains("enough to make p99 ("));
+    assert!(told(239, 0.98).contains("enough to make p99.9 ("));
+    assert!(told(250, 0.995).contains("enough to make p99.9 (210 ms)"));
+    assert_eq!(told(23, 0.998), "");
+    // It is learned of a loss after a round trip, and no earlier.
+    let short = |more: u64| {
+        let mut case = Case::new();
+        case.resend(250, 1.0);
+        let times = Counts::from(vec![(1_000_000, 23_000), (1_000_000 + more, 1000)]);
+        case.step.summary.times[Time::Response] = Distribution::of(&times);
+        names(&case.warnings()).contains(&"RETRANSMITS")
+    };
+    assert_eq!([198_000, 202_000].map(short), [false, true]);
+    let quic = Retransmits {
+        packets: 1,
+        most: 1,
+        connections: 1,
+        requests: 90,
+        percent: 99.0,
+        time: 5_000_000,
+        timeout: None,
+    };
+    let told = Warning::from(quic).to_string();
+    assert_eq!(
+        told,
+        "1 packet was lost in 90 requests: enough to make p99 (5.00 ms)"
     );
 }
 

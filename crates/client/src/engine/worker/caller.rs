@@ -36,6 +36,7 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
     loop {
         let Some(request) = shared.next(number).await else {
             shared.active.set(shared.active.get() - 1);
+            slot.give_back(held);
             return;
         };
         state.request.set(Some(request));

@@ -21,10 +21,15 @@ mod quic;
 mod stream;
 mod tcp;
 
-use std::{iter, rc::Rc, time::Duration};
+use std::{collections::BTreeMap, iter, rc::Rc, time::Duration};
 
 use futures_util::future::try_join_all;
-use netping_measure::{bulk::BulkRun, cost::Balance, error_kind::ErrorKind};
+use netping_measure::{
+    bulk::BulkRun,
+    cost::Balance,
+    error_kind::ErrorKind,
+    path::{PathAccount, PathReading},
+};
 use netping_protocol::{scheme::Protocol, tls::Negotiated};
 use netping_results::bulk::BulkSettings;
 use netping_system::{cpu, process::own_resident_bytes};
@@ -36,7 +41,7 @@ use tokio::{
 use self::stream::{BulkStream, Meter, Opened, Shape, Volume, shares};
 use crate::{
     clock::{Clock, Monotonic},
-    engine::{BalanceMeter, Counted, complete_balances},
+    engine::{BalanceMeter, Counted, complete_balances, tcp_readings},
     error::{CANNOT_CONNECT, StartError},
     interrupt::Interrupt,
     plan::Destination,
@@ -54,6 +59,9 @@ const LOOK: Duration = Duration::from_millis(20);
 /// Streams unused for this time, in nanoseconds, are opened anew before a server may think them
 /// idle: 60 s.
 const STALE: u64 = 60_000_000_000;
+
+/// The account of connections by their numbers.
+type Readings = BTreeMap<u64, PathReading>;
 
 async fn open(endpoint: &ServerEndpoint, shape: &Rc<Shape>, meter: &Meter) -> Opened {
     match endpoint.destination.url.scheme.protocol() {
@@ -104,6 +112,8 @@ pub struct Bulk {
     server_note: Option<String>,
     /// The balance of the CPUs over the last run.
     balances: Vec<Balance>,
+    /// The account of the TCP connections over the last run.
+    path: Option<PathAccount>,
 }
 
 impl Bulk {
@@ -131,6 +141,7 @@ impl Bulk {
                 probe: Some(Probe::new(plan.target.server.clone())),
                 server_note: None,
                 balances: Vec::new(),
+                path: None,
             };
             let opened = runtime.block_on(bulk.open_streams(interrupt));
             opened.map_err(|ended| match ended {
@@ -164,6 +175,11 @@ impl Bulk {
         &self.balances
     }
 
+    /// Returns the account of the TCP connections over the last run; `None` if it is not known.
+    pub fn path(&self) -> Option<&PathAccount> {
+        self.path.as_ref()
+    }
+
     /// Returns the reason why expected counters of the server could not be read.
     pub fn server_note(&self) -> Option<&str> {
         self.server_note.as_deref()
@@ -194,11 +210,21 @@ impl Bulk {
             self.warm = true;
         }
         let before = self.read_counters();
+        let connections = tcp_readings(&self.plan.target);
         let balance = BalanceMeter::start(iter::once(&self.plan.target), false);
         let cpu = cpu::process_time();
         let (volume, [seconds, first_byte_seconds]) =
             runtime.block_on(self.transfer(size, interrupt))?;
         let cpu = cpu::process_time().saturating_sub(cpu);
+        let connections = connections.zip(tcp_readings(&self.plan.target));
+        self.path = connections.and_then(|(start, end)| {
+            // Connections of other plans to this server are idle meanwhile.
+            let used = |all: &Readings| -> Readings {
+                let used = all.iter().filter(|(own, _)| start.get(own) != end.get(own));
+                used.map(|(own, reading)| (*own, reading.clone())).collect()
+            };
+            PathAccount::between(&used(&start), &used(&end))
+        });
         self.balances = balance.finish();
         let readings = before.and_then(|before| Some((before, self.read_counters()?)));
         let demand = readings

@@ -1,6 +1,6 @@
 //! Bulk over QUIC: streams side by side on one connection.
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use netping_measure::error_kind::ErrorKind;
 use quinn::{RecvStream, SendStream};
@@ -20,7 +20,7 @@ const NO_STREAM: &str = "no further stream within --timeout: the server lets a c
 
 /// A stream, and the connection that knows the reason of its end.
 struct QuicStream {
-    connection: quinn::Connection,
+    connection: Arc<quinn::Connection>,
     frames: Frames<RecvStream, SendStream>,
 }
 
@@ -45,7 +45,7 @@ pub(super) async fn open(endpoint: &ServerEndpoint, shape: &Rc<Shape>, meter: &M
     meter.overdue.set((ErrorKind::Other, NO_STREAM));
     let mut opened: Vec<Box<dyn BulkStream>> = Vec::new();
     for _ in 0..streams {
-        let connection = handle.connection.clone();
+        let connection = Arc::clone(&handle.connection);
         let (send, recv) = connection.open_bi().await?;
         let frames = Frames::new(recv, send, shape);
         opened.push(Box::new(QuicStream { connection, frames }));

@@ -1,0 +1,209 @@
+//! The account of a step's connections over its window, by the kernel's TCP or by QUIC.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use netping_measure::{
+    fairness::ConnectionSums,
+    path::{PathAccount, PathFact, PathReading},
+};
+use netping_protocol::scheme::Protocol;
+use netping_system::connections::{self, TcpConnection, TcpInfo};
+
+use crate::{
+    engine::workers::Party,
+    plan::{Destination, Plan},
+    transport::Kind,
+};
+
+/// With more connections the kernel is not asked: it takes 2 to 10 us of CPU time for each of them.
+const MOST_CONNECTIONS: usize = 4096;
+
+/// The account of the connections of plans that are measured together, from their opening on.
+#[derive(Debug, Default)]
+pub struct PathReadings {
+    /// TCP connections by their server's port.
+    tcp: BTreeMap<u16, Vec<TcpConnection>>,
+    /// The QUIC connections of each plan.
+    quic: Vec<BTreeMap<u64, PathReading>>,
+}
+
+impl PathReadings {
+    /// Reads the account of all connections of these plans.
+    pub fn read<'a>(plans: impl Iterator<Item = (&'a Plan, &'a Party)> + Clone) -> Self {
+        let connections = plans.clone().map(|(plan, _)| plan.load.connections);
+        let ports: BTreeSet<u16> = match connections.sum() {
+            ..=MOST_CONNECTIONS => plans
+                .clone()
+                .filter_map(|(plan, _)| tcp_port(plan))
+                .collect(),
+            _ => BTreeSet::new(),
+        };
+        Self {
+            tcp: ports.into_iter().filter_map(read_port).collect(),
+            quic: plans.map(|(_, party)| party.quic_paths()).collect(),
+        }
+    }
+
+    /// Returns true before anything was read.
+    pub fn is_empty(&self) -> bool {
+        self.quic.is_empty()
+    }
+
+    /// Returns the account of the connections of one plan up to `end`; `number` is its place among all plans. By the
+    /// ports of its connections, they are told from those of another plan with the same server.
+    pub fn account(
+        &self,
+        end: &Self,
+        plans: &[&Plan],
+        number: usize,
+        own: &[ConnectionSums],
+    ) -> Option<PathAccount> {
+        let Some(port) = tcp_port(plans[number]) else {
+            return PathAccount::between(self.quic.get(number)?, end.quic.get(number)?);
+        };
+        let same = plans.iter().filter(|other| tcp_port(other) == Some(port));
+        let is_alone = same.count() == 1;
+        let ports: BTreeSet<u16> = own.iter().filter_map(|own| own.local_port).collect();
+        let of = |all: &Self| -> Option<BTreeMap<u64, PathReading>> {
+            let all = all.tcp.get(&port)?.iter();
+            let own = all.filter(|own| is_alone || ports.contains(&own.local_port));
+            Some(own.map(|own| (own.cookie, reading(&own.info))).collect())
+        };
+        PathAccount::between(&of(self)?, &of(end)?)
+    }
+}
+
+fn read_port(port: u16) -> Option<(u16, Vec<TcpConnection>)> {
+    Some((port, connections::to_port(port).ok()?))
+}
+
+/// Returns the account of the TCP connections to a target's server; `None` where the kernel does not tell.
+pub fn tcp_readings(target: &Destination) -> Option<BTreeMap<u64, PathReading>> {
+    if target.unix_socket.is_some() {
+        return None;
+    }
+    let all = connections::to_port(target.url.port).ok()?.into_iter();
+    Some(all.map(|own| (own.cookie, reading(&own.info))).collect())
+}
+
+/// Returns the port to which a plan opens TCP connections; `None` where it opens others.
+fn tcp_port(plan: &Plan) -> Option<u16> {
+    let url = &plan.target.url;
+    let is_quic = url.scheme.protocol() == Protocol::Quic || plan.load.kind == Kind::Http3;
+    let is_tcp = plan.target.unix_socket.is_none() && !is_quic;
+    is_tcp.then_some(url.port)
+}
+
+fn reading(info: &TcpInfo) -> PathReading {
+    let nanos = |time: Option<u64>| time.map(|microseconds| microseconds.saturating_mul(1000));
+    let window = info.congestion_window.zip(info.segment_bytes);
+    // Before the first, there is none.
+    let rtt = info.rtt_us.filter(|rtt| *rtt > 0);
+    let least = info.least_rtt_us.filter(|rtt| *rtt < u32::MAX.into());
+    PathReading::of([
+        (PathFact::SmoothedRttNs, nanos(rtt)),
+        (PathFact::LeastRttNs, nanos(least)),
+        (PathFact::RetransmissionTimeoutNs, nanos(info.timeout_us)),
+        (
+            PathFact::CongestionWindowBytes,
+            window.map(|(segments, bytes)| segments * bytes),
+        ),
+        (PathFact::MtuBytes, info.mtu_bytes),
+        (PathFact::SentPackets, info.segments_out),
+        (PathFact::ReceivedPackets, info.segments_in),
+        (PathFact::DeliveredPackets, info.delivered),
+        (PathFact::EcnMarkedPackets, info.ecn_marked),
+        (PathFact::RetransmittedPackets, info.retransmitted),
+        (PathFact::RetransmittedBytes, info.retransmitted_bytes),
+        (PathFact::Timeouts, info.timeouts),
+        (PathFact::BusyNs, nanos(info.busy_us)),
+        (
+            PathFact::ReceiveWindowLimitedNs,
+            nanos(info.receive_window_us),
+        ),
+        (PathFact::SendBufferLimitedNs, nanos(info.send_buffer_us)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_protocol::secure::Connector;
+
+    use super::*;
+    use crate::{plan::Trust, probe::metrics::ServerSource};
+
+    fn plan(url: &str, kind: Kind) -> Plan {
+        let clear = (Connector::Plain, Trust::default());
+        let url = url.parse().unwrap();
+        Plan::new(Destination::new(url, ServerSource::Nowhere, clear), kind)
+    }
+
+    fn connection(local_port: u16, segments_out: u64) -> TcpConnection {
+        TcpConnection {
+            cookie: local_port.into(),
+            local_port,
+            info: TcpInfo {
+                segments_out: Some(segments_out),
+                congestion_window: Some(10),
+                segment_bytes: Some(1448),
+                rtt_us: Some(0),
+                least_rtt_us: Some(u32::MAX.into()),
+                ..TcpInfo::default()
+            },
+        }
+    }
+
+    fn readings(port: u16, tcp: &[TcpConnection]) -> PathReadings {
+        PathReadings {
+            tcp: [(port, tcp.to_vec())].into(),
+            quic: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn plans_of_one_server_are_told_apart_by_the_ports_of_their_connections() {
+        let start = readings(8004, &[connection(1, 10), connection(2, 20)]);
+        let end = readings(8004, &[connection(1, 11), connection(2, 25)]);
+        let (line, frame) = (
+            plan("tcp://h:8004", Kind::Line),
+            plan("tcp://h:8004", Kind::Frame),
+        );
+        let own = |local_port| ConnectionSums {
+            local_port: Some(local_port),
+            ..ConnectionSums::default()
+        };
+        let sent = |plans: &[&Plan], number, own: &[ConnectionSums]| {
+            let account = start.account(&end, plans, number, own)?;
+            account.total(PathFact::SentPackets)
+        };
+        assert_eq!(sent(&[&line], 0, &[]), Some(6));
+        assert_eq!(sent(&[&line, &frame], 0, &[own(1)]), Some(1));
+        assert_eq!(sent(&[&line, &frame], 1, &[own(2)]), Some(5));
+        assert_eq!(sent(&[&line, &frame], 1, &[]), None);
+        let other = plan("tcp://h:8005", Kind::Line);
+        assert_eq!(sent(&[&line, &other], 0, &[]), Some(6));
+        assert_eq!(sent(&[&line, &other], 1, &[]), None);
+    }
+
+    #[test]
+    fn values_that_the_kernel_does_not_have_yet_are_unknown() {
+        let own = reading(&connection(1, 7).info);
+        let account = PathAccount::between(&BTreeMap::new(), &[(1, own)].into()).unwrap();
+        let known: Vec<PathFact> = account.facts.keys().copied().collect();
+        assert_eq!(
+            known,
+            [PathFact::CongestionWindowBytes, PathFact::SentPackets]
+        );
+        assert_eq!(account.total(PathFact::CongestionWindowBytes), Some(14_480));
+    }
+
+    #[test]
+    fn quic_and_unix_sockets_have_no_tcp_connections() {
+        assert_eq!(tcp_port(&plan("quic://h:1", Kind::Quic)), None);
+        assert_eq!(tcp_port(&plan("https://h:1", Kind::Http3)), None);
+        assert_eq!(tcp_port(&plan("https://h:1", Kind::Http2)), Some(1));
+        let mut unix = plan("tcp://h:1", Kind::Line);
+        unix.target.unix_socket = Some("/s".into());
+        assert_eq!(tcp_port(&unix), None);
+    }
+}
