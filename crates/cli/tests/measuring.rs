@@ -448,12 +448,12 @@ fn an_open_loop_sends_what_is_planned() {
 fn the_account_of_connections_has_every_request() {
     let load = ["-c", "4", "--requests", "2003", "--warmup", "0s"];
     let path = |kind: &str, flags: &[&str]| {
-        let server = Server::start(kind, &[]);
-        let is_shared = matches!(kind, "grpc" | "quic");
-        let connections: &[&str] = if is_shared {
-            &["--connections", "4"]
-        } else {
-            &[]
+        let is_quic = kind == "quic";
+        let server = Server::start(kind, if is_quic { &["--tls-self-signed"] } else { &[] });
+        let connections: &[&str] = match kind {
+            "quic" => &["--connections", "4", "--tls-insecure"],
+            "grpc" => &["--connections", "4"],
+            _ => &[],
         };
         let mut run = throughput(&server.url, &[&load[..], connections, flags].concat());
         run["steps"][0]["path"].take()
