@@ -156,11 +156,11 @@ mod tests {
         }
     }
 
-    fn stamps(sent: u64, arrived: u64) -> Option<Stamps> {
-        Some(Stamps {
+    fn stamps(sent: u64, arrived: u64) -> Stamps {
+        Stamps {
             sent: BEGUN + sent,
             arrived: BEGUN + arrived,
-        })
+        }
     }
 
     /// Returns the requests with parts, those without stamps, and those in which the time of day was set.
@@ -173,7 +173,12 @@ mod tests {
     fn a_request_is_taken_apart_by_its_own_stamps() {
         let mut dissection = dissection();
         let request = sample(1_000, 9_000);
-        dissection.add_at(readings(9_000, 0), request, stamps(2_000, 6_000), true);
+        dissection.add_at(
+            readings(9_000, 0),
+            request,
+            Some(stamps(2_000, 6_000)),
+            true,
+        );
         let anatomy = dissection.finish();
         assert_eq!(counts(&anatomy), [1, 0, 0]);
         let parts = anatomy.by_total.iter().max_by_key(|own| own.requests);
@@ -184,8 +189,8 @@ mod tests {
     fn stamps_that_are_missing_or_of_another_request_are_counted_and_not_guessed() {
         let mut dissection = dissection();
         let request = sample(1_000, 9_000);
-        for stamps in [None, stamps(900, 6_000), stamps(2_000, 9_100)] {
-            dissection.add_at(readings(9_000, 0), request, stamps, true);
+        for own in [None, Some(stamps(900, 6_000)), Some(stamps(2_000, 9_100))] {
+            dissection.add_at(readings(9_000, 0), request, own, true);
         }
         dissection.add_at(readings(9_000, 0), request, None, false);
         assert_eq!(counts(&dissection.finish()), [0, 3, 0]);
@@ -195,15 +200,20 @@ mod tests {
     fn requests_in_which_the_time_of_day_was_set_have_no_parts_and_the_next_one_has() {
         let mut dissection = dissection();
         let ahead = 2_000;
-        let set = sample(1_000, 9_000);
-        dissection.add_at(readings(9_000, ahead), set, stamps(2_000, 6_000), true);
+        let interrupted = sample(1_000, 9_000);
+        dissection.add_at(
+            readings(9_000, ahead),
+            interrupted,
+            Some(stamps(2_000, 6_000)),
+            true,
+        );
         // Another caller's request was out then, too.
         let other = sample(5_000, 9_500);
         let beside = stamps(6_000, ahead + 9_400);
-        dissection.add_at(readings(9_500, ahead), other, beside, true);
+        dissection.add_at(readings(9_500, ahead), other, Some(beside), true);
         let next = sample(11_000, 19_000);
         let after = stamps(ahead + 12_000, ahead + 16_000);
-        dissection.add_at(readings(19_000, ahead), next, after, true);
+        dissection.add_at(readings(19_000, ahead), next, Some(after), true);
         let anatomy = dissection.finish();
         assert_eq!(counts(&anatomy), [1, 0, 2]);
         let sent = &anatomy.parts[Part::Send];
