@@ -52,8 +52,9 @@ const WELL: u64 = 60 * MS;
 /// From here on every caller must have been answered once more.
 const LAST: u64 = 340 * MS;
 
-/// Number of schedules.
+/// Number of schedules, and of those that are tried with every change.
 const SCHEDULES: u64 = 10_000;
+const FIRST: u64 = 2_500;
 
 /// Numbers of what the server saw.
 #[derive(Debug, Default)]
@@ -251,5 +252,11 @@ fn check(seed: u64) {
 
 #[test]
 fn accounts_add_up_and_no_caller_is_lost_whatever_fails() {
-    (0..SCHEDULES).for_each(check);
+    (0..FIRST).for_each(check);
+}
+
+#[test]
+#[ignore = "takes a minute without optimizations"]
+fn accounts_add_up_in_the_other_schedules_too() {
+    (FIRST..SCHEDULES).for_each(check);
 }
