@@ -107,7 +107,7 @@ pub fn is_filled(text: &str) -> bool {
     [LISTEN, PORT].iter().any(|form| text.contains(form))
 }
 
-/// What stands in a command for something that is known when it starts, and its value.
+/// Placeholders of a command, each with the value that is known when it starts.
 #[derive(Debug)]
 pub struct Values(Vec<(&'static str, String)>);
 

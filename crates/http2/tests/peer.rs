@@ -285,7 +285,7 @@ struct Asking {
     /// The calls that are not at their end, by their slots' indexes.
     open: HashMap<usize, (Slot, usize)>,
     replies: Vec<Seen>,
-    /// What is not given yet of the bodies that are streamed, by the calls' numbers, and the next pieces' lengths.
+    /// The bytes not yet given of bodies that are streamed, by the calls' numbers, and the next pieces' lengths.
     streaming: HashMap<usize, (Bytes, VecDeque<usize>)>,
 }
 

@@ -75,7 +75,7 @@ facts! {
     SendBufferLimitedNs: Count;
 }
 
-/// What is known of one connection at one time: counts from its opening on.
+/// The account of one connection at one time: counts from its opening on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathReading(BTreeMap<PathFact, u64>);
 

@@ -1,4 +1,4 @@
-//! What TCP or QUIC tells of a step's connections, in words.
+//! The account of a step's connections by TCP or QUIC, in words.
 
 use netping_measure::path::{PathAccount, PathFact};
 use netping_results::{

@@ -6,7 +6,7 @@ use crate::{
     frame::{HEADER, Header, flag},
 };
 
-/// What is still to come of a DATA frame.
+/// The rest of a DATA frame, which is still to come.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Part {
     stream: u32,

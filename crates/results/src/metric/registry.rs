@@ -190,7 +190,7 @@ lists! {
     MARKDOWN: RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU;
     /// The table of steps in a page.
     PAGE: RATE P50 P99 P999 MAX TRIMMED_MEAN SD IQR CLIENT_CPU SERVER_CPU RETRANSMITS PATH_RTT;
-    /// What TCP or QUIC tells of connections: columns of CSV.
+    /// The account of connections by TCP or QUIC: columns of CSV.
     PATH: RETRANSMITS PATH_RTT;
     /// The panels of a page's chart of all trials.
     PAGE_TRIALS: RATE P50 P99 CLIENT_CPU SERVER_CPU;
