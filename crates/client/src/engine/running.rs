@@ -272,18 +272,18 @@ impl<'a> Running<'a> {
             self.read_counters();
         }
         if phase == Phase::Measure {
-            if self.paths[0].is_empty() {
-                self.paths[0] = self.read_paths();
-            }
             // Without a thread for it, the step has no such number.
             self.hiccups = HiccupMeter::start(self.workers.clock).ok();
             self.host = HostCounters::read();
             let targets = self.parties.iter().map(|party| &party.plan.target);
             let is_one_of_several = self.plan.execution.start_at.is_some();
             self.balance = Some(BalanceMeter::start(targets, is_one_of_several));
+            // With many connections this takes a while, by which the CPUs' accounts must not begin or end late.
+            if self.paths[0].is_empty() {
+                self.paths[0] = self.read_paths();
+            }
         }
         if phase == Phase::Drain {
-            self.paths[1] = self.read_paths();
             self.read_counters();
             let cost = &mut self.machine;
             cost.balances = self
@@ -291,8 +291,9 @@ impl<'a> Running<'a> {
                 .take()
                 .map_or_else(Vec::new, BalanceMeter::finish);
             cost.client_host = host_events(&self.host, &HostCounters::read());
-            // Last, since its thread may still sleep.
+            // After the others, since its thread may still sleep.
             cost.client_hiccups = self.hiccups.take().and_then(HiccupMeter::finish);
+            self.paths[1] = self.read_paths();
         }
         self.phase = phase;
         self.observer.phase(phase, planned);
