@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, ops::Range};
 use netping_measure::{
     anatomy::{Anatomy, Part, Similar, group_of, group_start},
     counts::Counts,
+    distribution::is_backed,
 };
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,7 @@ pub struct AnatomySummary {
     pub parts: BTreeMap<Part, Times>,
     /// The requests about the median: the middle tenth by service time; absent without requests.
     pub typical: Option<PartMeans>,
-    /// The slowest hundredth by service time; absent with fewer than 1,000 requests, as p99 is.
+    /// The slowest hundredth by service time; absent with too few requests for a p99.
     pub slowest: Option<PartMeans>,
     /// Successful requests that have no parts: a time stamp is missing, or is of another request.
     pub without_stamps: u64,
@@ -58,9 +59,6 @@ impl PartMeans {
 /// The shares of requests, by service time, that are typical, and that are the slowest.
 const TYPICAL: Range<f64> = 0.45..0.55;
 const SLOWEST: Range<f64> = 0.99..1.0;
-
-/// Requests below which there is no p99, and so no word on what is beyond it.
-const FEWEST_FOR_SLOWEST: u64 = 1_000;
 
 impl AnatomySummary {
     /// Describes the parts of a step.
@@ -102,7 +100,7 @@ impl AnatomySummary {
     ) -> Self {
         let counts = by_total.values().map(|own| own.requests);
         let requests = counts.fold(0, u64::saturating_add);
-        let has_slowest = requests >= FEWEST_FOR_SLOWEST;
+        let has_slowest = is_backed(requests, 100.0 * SLOWEST.start);
         Self {
             parts: parts
                 .into_iter()
