@@ -24,7 +24,9 @@ pub(crate) fn remark(step: &Step) -> Option<String> {
     let of = sent.map_or(String::new(), |sent| {
         format!(" of {}", thousands(sent as f64))
     });
-    parts.push(format!("{} packets{of} {what}", thousands(lost.sum as f64)));
+    let packets = if lost.sum == 1 { "packet" } else { "packets" };
+    let count = thousands(lost.sum as f64);
+    parts.push(format!("{count} {packets}{of} {what}"));
     if path.connections > 1 {
         parts.push(format!("at most {} on one", thousands(lost.max as f64)));
     }
@@ -102,6 +104,11 @@ mod tests {
              1 closed meanwhile, of which nothing is known"
         );
         assert_eq!(said(&[&tcp(0)]), None);
+        assert!(
+            said(&[&tcp(1)])
+                .unwrap()
+                .contains(": 1 packet of 10,000 sent again, ")
+        );
         let quic = [(PathFact::LostPackets, 3)];
         assert!(
             said(&[&quic])
