@@ -127,6 +127,13 @@ impl Call {
         true
     }
 
+    /// Gives the reader the end of the reply; returns the result if it has come.
+    pub(super) fn end(&mut self, reader: &mut (impl Reader + ?Sized)) -> Option<Result<()>> {
+        let outcome = self.outcome.take()?;
+        let last = self.trailers.as_ref().or(self.head.as_ref());
+        Some(outcome.and_then(|()| last.map_or(Ok(()), |last| reader.end(last))))
+    }
+
     /// Gives a stream's reader its part of the reply; returns true if the caller has to know.
     fn read(&mut self, event: &Event<'_>) -> Option<bool> {
         if self.outcome.is_some() {

@@ -182,10 +182,7 @@ impl<S: Io> Shared<S> {
                 self.wake_driver_to_write();
             }
         }
-        let call = &mut self.calls[slot.index()];
-        let outcome = call.outcome.take()?;
-        let last = call.trailers.as_ref().or(call.head.as_ref());
-        Some(outcome.and_then(|()| last.map_or(Ok(()), |last| reader.end(last))))
+        self.calls[slot.index()].end(reader)
     }
 
     /// Ends a call, at its end or before.

@@ -107,12 +107,11 @@ impl<S: Io> Shared<S> {
         cx: &mut Context<'_>,
     ) -> Poll<Result<()>> {
         let call = &mut self.calls[slot.index()];
-        let Some(outcome) = call.outcome.take() else {
+        let Some(result) = call.end(reader) else {
             call.wait(cx);
             return Poll::Pending;
         };
-        let last = call.trailers.as_ref().or(call.head.as_ref());
-        Poll::Ready(outcome.and_then(|()| last.map_or(Ok(()), |last| reader.end(last))))
+        Poll::Ready(result)
     }
 
     /// Wakes the senders of streams whose last piece is sent.
