@@ -216,6 +216,7 @@ impl Bulk {
         let (volume, [seconds, first_byte_seconds]) =
             runtime.block_on(self.transfer(size, interrupt))?;
         let cpu = cpu::process_time().saturating_sub(cpu);
+        self.balances = balance.finish();
         let connections = connections.zip(tcp_readings(&self.plan.target));
         self.path = connections.and_then(|(start, end)| {
             // Connections of other plans to this server are idle meanwhile.
@@ -225,7 +226,6 @@ impl Bulk {
             };
             PathAccount::between(&used(&start), &used(&end))
         });
-        self.balances = balance.finish();
         let readings = before.and_then(|before| Some((before, self.read_counters()?)));
         let demand = readings
             .as_ref()
