@@ -219,9 +219,7 @@ fn every_stack_bounds_the_resets_that_a_peer_provokes() {
         let mut bytes = PREFACE.to_vec();
         for stream in (1..2 * 1100_u32).step_by(2) {
             // HEADERS with a method only: the server must reset the stream.
-            bytes.extend([0, 0, 1, 1, 5]);
-            bytes.extend(stream.to_be_bytes());
-            bytes.push(0x82);
+            bytes.extend(frame(1, 5, stream, &[0x82]));
         }
         let frames = answer(&server, &bytes);
         let resets = frames.iter().filter(|(kind, _)| *kind == 3).count() as u64;
@@ -276,20 +274,30 @@ fn the_floor_closes_a_peer_whose_frame_does_not_go_on() {
     server.await_error("request_timeout");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn the_floor_frees_a_call_that_is_reset() {
+#[test]
+fn the_floor_frees_a_call_that_is_reset() {
     let server = start("floor", &["--delay", "1h", "--max-streams", "1"]);
-    let mut client = Http2::connect(&server).await;
-    for _ in 0..3 {
-        let (answer, mut sending) = client.send(&[], EMPTY, true).await;
-        sending.send_reset(h2::Reason::CANCEL);
-        drop(answer);
+    let call = |stream, path: &[u8]| {
+        let headers = [
+            &[0x83, 0x86, 4, 17][..],
+            path,
+            b"\x0f\x10\x10application/grpc",
+        ]
+        .concat();
+        [frame(1, 4, stream, &headers), frame(0, 1, stream, EMPTY)].concat()
+    };
+    let mut bytes = PREFACE.to_vec();
+    for stream in [1, 3, 5] {
+        bytes.extend(call(stream, b"/echopb.Echo/Echo"));
+        // CANCEL.
+        bytes.extend(frame(3, 0, stream, &[0, 0, 0, 8]));
     }
-    // It would be refused if one of the others were still there.
-    let (answer, _sending) = client
-        .send(&[(":path", "/other.Other/Echo")], EMPTY, true)
-        .await;
-    assert_eq!(answer.await.unwrap().1, Code::Unimplemented);
+    bytes.extend(call(7, b"/other.Other/Echo"));
+    let frames = answer(&server, &bytes);
+    // REFUSED_STREAM.
+    assert!(!frames.contains(&(3, vec![0, 0, 0, 7])), "{frames:?}");
+    // The last call, which need not wait, has its reply.
+    assert!(frames.iter().any(|(kind, _)| *kind == 1), "{frames:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
@@ -320,6 +328,11 @@ async fn the_floor_waits_with_large_replies_that_nobody_takes() {
 
 /// An empty message.
 const EMPTY: &[u8] = b"\0\0\0\0\0";
+
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = (payload.len() as u32).to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
 
 /// Sends bytes, and returns the kinds and payloads of the frames of the answer.
 fn answer(server: &TestServer, bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
