@@ -357,13 +357,21 @@ fn a_name_stands_for_its_target_in_tables_and_files() {
     );
 }
 
-/// Checks that each of the requests has parts, or is counted as one without; returns the anatomy.
-fn anatomy(step: &Value) -> &Value {
+/// The parts of requests to a server that does not tell its times, by their names.
+const UNDIVIDED: [&str; 3] = ["away", "send", "wake"];
+
+/// Checks that each of the requests has these parts, or is counted as one without; returns the anatomy.
+fn anatomy<'a>(step: &'a Value, names: &[&str]) -> &'a Value {
     assert_eq!(step["settings"]["anatomy"], true);
     let anatomy = &step["anatomy"];
-    let count = |part: &str| anatomy["parts"][part]["time"]["count"].as_u64().unwrap();
-    let whole = count("away");
-    assert_eq!([count("send"), count("wake")], [whole; 2]);
+    let parts = anatomy["parts"].as_object().unwrap();
+    assert_eq!(parts.keys().collect::<Vec<_>>(), names);
+    let counts = parts
+        .values()
+        .map(|own| own["time"]["count"].as_u64().unwrap());
+    let counts: Vec<u64> = counts.collect();
+    let whole = counts[0];
+    assert!(counts.iter().all(|count| *count == whole), "{counts:?}");
     let others = ["without_stamps", "clock_set"].map(|name| anatomy[name].as_u64().unwrap());
     let ok = step["ok"].as_u64().unwrap();
     assert!(ok >= 50 && whole > 0);
@@ -383,7 +391,7 @@ fn round_trips_are_taken_apart_and_a_servers_delay_is_in_the_part_that_is_away()
         .concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let steps = steps(&output);
-        let parts = &anatomy(&steps[0])["parts"];
+        let parts = &anatomy(&steps[0], &UNDIVIDED)["parts"];
         let least = |part: &str| parts[part]["time"]["min_ns"].as_u64().unwrap();
         assert!(least("away") >= 200_000, "{parts}");
         assert!(
@@ -405,13 +413,41 @@ fn round_trips_over_http2_are_taken_apart_one_caller_a_connection() {
     let flags: Vec<&str> = flags.split(' ').collect();
     let output = run(&[&["throughput", &server.url][..], &flags].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    anatomy(&steps(&output)[0]);
+    anatomy(&steps(&output)[0], &UNDIVIDED);
+}
+
+#[test]
+fn a_servers_delay_is_in_its_own_part_where_it_tells_its_times() {
+    for (kind, more) in [("tokio", "--delay"), ("threads", "--work")] {
+        let server = Server::start(kind, &[more, "200us"]);
+        let flags = "-n 200 --anatomy --message times --warmup 20ms --json -";
+        let flags: Vec<&str> = flags.split(' ').collect();
+        let output = run(&[&["latency", &server.url][..], &flags].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let steps = steps(&output);
+        let names = ["back", "out", "send", "server", "wake"];
+        let parts = &anatomy(&steps[0], &names)["parts"];
+        let least = |part: &str| parts[part]["time"]["min_ns"].as_u64().unwrap();
+        assert!(least("server") >= 200_000, "{parts}");
+        for part in ["send", "out", "back", "wake"] {
+            assert!(least(part) < 200_000, "{part}: {parts}");
+        }
+        assert!(
+            stderr(&output).contains(" us are the server\n"),
+            "{}",
+            stderr(&output)
+        );
+    }
 }
 
 #[test]
 fn time_stamps_that_could_be_of_another_request_are_refused() {
     let many = "throughput grpc://127.0.0.1:1 --anatomy -c 8 --connections 2";
     assert_usage(&[
+        (
+            "latency grpc://127.0.0.1:1 --message times",
+            "gRPC servers do not tell their times: --message times is for tcp:// and quic://",
+        ),
         (
             "latency tcp://127.0.0.1:1 --anatomy --unix-socket /none",
             "--anatomy is by the time stamps of TCP, which a Unix socket does not have: leave one of them out",

@@ -8,7 +8,11 @@ use crate::{
     sample::Sample,
 };
 
-/// A part of a request's service time, in their order. The parts of a request add up to it exactly.
+/// A part of a request's service time, in their order. The parts that a request has add up to it exactly.
+///
+/// Between the first and the last lies the time away. It is one part, unless the server tells its times: then it
+/// is [`Out`](Self::Out), [`Server`](Self::Server) and [`Back`](Self::Back) where both ends have one clock, and
+/// [`Network`](Self::Network) and [`Server`](Self::Server) where they do not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Enum, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -17,48 +21,89 @@ pub enum Part {
     Send,
     /// From then until the reply's last byte has come from the device: the network and the server.
     Away,
+    /// Of that, all but the server's time: the way there and back, and the server's wake-up.
+    Network,
+    /// From then until the server has read the request: the way there, and the server's wake-up.
+    Out,
+    /// From when the server has read the request until it hands its reply to the kernel.
+    Server,
+    /// From then until the reply's last byte has come from the device.
+    Back,
     /// From then to the end: until the client wakes up, reads the reply and verifies it.
     Wake,
 }
 
 impl Part {
     /// Every part.
-    pub const ALL: [Self; 3] = [Self::Send, Self::Away, Self::Wake];
+    pub const ALL: [Self; 7] = [
+        Self::Send,
+        Self::Away,
+        Self::Network,
+        Self::Out,
+        Self::Server,
+        Self::Back,
+        Self::Wake,
+    ];
 
     /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Send => "send",
             Self::Away => "away",
+            Self::Network => "network",
+            Self::Out => "out",
+            Self::Server => "server",
+            Self::Back => "back",
             Self::Wake => "wake",
         }
     }
 }
 
-/// The parts of one request, in nanoseconds.
-pub type Parts = EnumMap<Part, u64>;
+/// The parts that one request has, in nanoseconds.
+pub type Parts = EnumMap<Part, Option<u64>>;
+
+/// A server's account of a request.
+#[derive(Debug, Clone, Copy)]
+pub enum Served {
+    /// The time from its receipt to its reply, in nanoseconds.
+    For(u64),
+    /// The times of both, on the clock of the sample.
+    Between(u64, u64),
+}
 
 /// Returns the parts of a request that was handed to the device at `sent`, and whose reply came at `arrived`, both on
-/// the clock of the sample. Returns `None` where they do not lie within the request, in this order: then one of the
-/// stamps is not its own.
-pub fn parts(sample: Sample, sent: u64, arrived: u64) -> Option<Parts> {
-    Some(EnumMap::from_array([
-        sent.checked_sub(sample.start)?,
-        arrived.checked_sub(sent)?,
-        sample.end.checked_sub(arrived)?,
-    ]))
+/// the clock of the sample. Returns `None` where they, and the server's times, do not lie within the request, in this
+/// order: then one of them is not its own, or the server's clock is another.
+pub fn parts(sample: Sample, sent: u64, arrived: u64, served: Option<Served>) -> Option<Parts> {
+    let away = arrived.checked_sub(sent)?;
+    let mut parts = EnumMap::default();
+    parts[Part::Send] = Some(sent.checked_sub(sample.start)?);
+    parts[Part::Wake] = Some(sample.end.checked_sub(arrived)?);
+    match served {
+        None => parts[Part::Away] = Some(away),
+        Some(Served::For(time)) => {
+            parts[Part::Network] = Some(away.checked_sub(time)?);
+            parts[Part::Server] = Some(time);
+        }
+        Some(Served::Between(received, replied)) => {
+            parts[Part::Out] = Some(received.checked_sub(sent)?);
+            parts[Part::Server] = Some(replied.checked_sub(received)?);
+            parts[Part::Back] = Some(arrived.checked_sub(replied)?);
+        }
+    }
+    Some(parts)
 }
 
 /// The requests of similar service times: how many, and the sums of their parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(from = "[u64; 4]", into = "[u64; 4]")]
-#[cfg_attr(feature = "schema", schemars(with = "[u64; 4]"))]
+#[serde(from = "[u64; 8]", into = "[u64; 8]")]
+#[cfg_attr(feature = "schema", schemars(with = "[u64; 8]"))]
 pub struct Similar {
     /// Requests.
     pub requests: u64,
     /// The sum of each part, in nanoseconds.
-    pub sums: Parts,
+    pub sums: EnumMap<Part, u64>,
 }
 
 impl Similar {
@@ -71,19 +116,28 @@ impl Similar {
     }
 }
 
-impl From<[u64; 4]> for Similar {
-    fn from([requests, send, away, wake]: [u64; 4]) -> Self {
+impl From<[u64; 8]> for Similar {
+    fn from([requests, sums @ ..]: [u64; 8]) -> Self {
         Self {
             requests,
-            sums: EnumMap::from_array([send, away, wake]),
+            sums: EnumMap::from_array(sums),
         }
     }
 }
 
-impl From<Similar> for [u64; 4] {
+impl From<Similar> for [u64; 8] {
     fn from(similar: Similar) -> Self {
-        let [send, away, wake] = similar.sums.into_array();
-        [similar.requests, send, away, wake]
+        let [send, away, network, out, server, back, wake] = similar.sums.into_array();
+        [
+            similar.requests,
+            send,
+            away,
+            network,
+            out,
+            server,
+            back,
+            wake,
+        ]
     }
 }
 
@@ -133,13 +187,13 @@ impl Anatomy {
     /// Adds one request.
     pub fn record(&mut self, parts: Parts) {
         for (part, histogram) in &mut self.parts {
-            record(histogram, parts[part]);
+            if let Some(time) = parts[part] {
+                record(histogram, time);
+            }
         }
-        let one = Similar {
-            requests: 1,
-            sums: parts,
-        };
-        self.group(group_of(parts.values().sum())).add(&one);
+        let sums = parts.map(|_, time| time.unwrap_or(0));
+        let one = Similar { requests: 1, sums };
+        self.group(group_of(sums.values().sum())).add(&one);
     }
 
     /// Adds another worker's.
@@ -179,12 +233,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_parts_of_a_request_are_its_service_time(mut times: [u64; 4]) {
+        fn the_parts_of_a_request_are_its_service_time(mut times: [u64; 6]) {
             times.sort_unstable();
-            let [start, sent, arrived, end] = times;
-            let parts = parts(sample(start, end), sent, arrived).unwrap();
-            prop_assert_eq!(parts.into_array(), [sent - start, arrived - sent, end - arrived]);
-            prop_assert_eq!(parts.values().sum::<u64>(), end - start);
+            let [start, sent, received, replied, arrived, end] = times;
+            let all = [
+                None,
+                Some(Served::For(replied - received)),
+                Some(Served::Between(received, replied)),
+            ];
+            for served in all {
+                let parts = parts(sample(start, end), sent, arrived, served).unwrap();
+                prop_assert_eq!(parts[Part::Send], Some(sent - start));
+                prop_assert_eq!(parts[Part::Server], served.map(|_| replied - received));
+                prop_assert_eq!(parts[Part::Wake], Some(end - arrived));
+                prop_assert_eq!(parts.values().flatten().sum::<u64>(), end - start);
+            }
         }
 
         #[test]
@@ -198,10 +261,18 @@ mod tests {
 
     #[test]
     fn stamps_that_are_not_within_the_request_give_no_parts() {
-        let of = |sent, arrived| parts(sample(100, 200), sent, arrived);
+        let of = |sent, arrived| parts(sample(100, 200), sent, arrived, None);
         assert!(of(100, 200).is_some());
         for (sent, arrived) in [(99, 150), (150, 201), (150, 149)] {
             assert_eq!(of(sent, arrived), None, "{sent} {arrived}");
+        }
+        let served = |served| parts(sample(100, 200), 110, 190, Some(served));
+        assert!(served(Served::For(80)).is_some());
+        assert_eq!(served(Served::For(81)), None);
+        assert!(served(Served::Between(110, 190)).is_some());
+        for (received, replied) in [(109, 150), (150, 149), (150, 191)] {
+            let own = served(Served::Between(received, replied));
+            assert_eq!(own, None, "{received} {replied}");
         }
     }
 
@@ -209,20 +280,27 @@ mod tests {
     fn requests_are_kept_by_part_and_by_service_time() {
         let mut anatomy = Anatomy::default();
         let mut other = Anatomy::default();
-        anatomy.record(EnumMap::from_array([1, 2, 3]));
-        other.record(EnumMap::from_array([3, 1, 2]));
-        other.record(EnumMap::from_array([1_000, 20_000, 9_000]));
+        let of = |send, away, wake, served| {
+            let (arrived, end) = (send + away, send + away + wake);
+            parts(sample(0, end), send, arrived, served).unwrap()
+        };
+        anatomy.record(of(1, 2, 3, None));
+        other.record(of(3, 1, 2, None));
+        let served = Served::Between(6_000, 10_000);
+        other.record(of(1_000, 20_000, 9_000, Some(served)));
         (other.without_stamps, other.clock_set) = (4, 5);
         anatomy.merge(&other);
         anatomy.merge(&other);
-        assert_eq!(<[u64; 4]>::from(anatomy.by_total[6]), [3, 7, 4, 7]);
-        let long: [u64; 4] = anatomy.by_total[group_of(30_000)].into();
-        assert_eq!(long, [2, 2_000, 40_000, 18_000]);
+        let short: [u64; 8] = anatomy.by_total[6].into();
+        assert_eq!(short, [3, 7, 4, 0, 0, 0, 0, 7]);
+        let long: [u64; 8] = anatomy.by_total[group_of(30_000)].into();
+        assert_eq!(long, [2, 2_000, 0, 0, 10_000, 8_000, 22_000, 18_000]);
         assert_eq!(Similar::from(long), anatomy.by_total[group_of(30_000)]);
         assert_eq!(anatomy.by_total.len(), group_of(30_000) + 1);
         assert_eq!((anatomy.without_stamps, anatomy.clock_set), (8, 10));
         let longest = Part::ALL.map(|part| anatomy.parts[part].max());
-        assert_eq!(longest, [1_000, 20_015, 9_007]);
-        assert!(anatomy.parts.values().all(|times| times.len() == 5));
+        assert_eq!(longest, [1_000, 2, 0, 5_003, 4_001, 11_007, 9_007]);
+        let counts = Part::ALL.map(|part| anatomy.parts[part].len());
+        assert_eq!(counts, [5, 3, 0, 2, 2, 2, 5]);
     }
 }

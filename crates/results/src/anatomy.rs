@@ -15,7 +15,8 @@ use crate::times::Times;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnatomySummary {
-    /// The times of each part. Those of a request add up to its service time; quantiles of the parts do not.
+    /// The times of each part that requests have. Those of a request add up to its service time; quantiles of the parts
+    /// do not.
     pub parts: BTreeMap<Part, Times>,
     /// The requests about the median: the middle tenth by service time; absent without requests.
     pub typical: Option<PartMeans>,
@@ -25,8 +26,8 @@ pub struct AnatomySummary {
     pub without_stamps: u64,
     /// Successful requests that have no parts: the time of day was set meanwhile.
     pub clock_set: u64,
-    /// Requests of similar service times: their number, and the sums of their parts in nanoseconds, in the order of
-    /// the parts. The key is the number of the group: below 128 its service time in nanoseconds; above, each octave
+    /// Requests of similar service times: their number, and the sums of their parts in nanoseconds: send, away, network,
+    /// out, server, back, wake. The key is the number of the group: below 128 its service time in nanoseconds; above, each octave
     /// has 64 groups.
     pub by_total: BTreeMap<usize, Similar>,
 }
@@ -38,7 +39,7 @@ pub struct PartMeans {
     /// Requests. Of the groups of similar service times at either end, as many as are needed count, each with the
     /// group's means.
     pub requests: f64,
-    /// The mean of each part, in nanoseconds.
+    /// The mean of each part that requests have, in nanoseconds.
     #[serde(rename = "mean_ns")]
     pub means: BTreeMap<Part, f64>,
 }
@@ -67,6 +68,7 @@ impl AnatomySummary {
         let groups = anatomy.by_total.iter().copied().enumerate();
         Self::described(
             parts
+                .filter(|(_, times)| !times.is_empty())
                 .map(|(part, times)| (part, Counts::from(times)))
                 .collect(),
             groups.filter(|(_, own)| own.requests > 0).collect(),
@@ -101,15 +103,15 @@ impl AnatomySummary {
         let counts = by_total.values().map(|own| own.requests);
         let requests = counts.fold(0, u64::saturating_add);
         let has_slowest = is_backed(requests, 100.0 * SLOWEST.start);
+        let own: Vec<Part> = parts.keys().copied().collect();
+        let means = |shares| means(&own, &by_total, requests, shares);
         Self {
+            typical: means(TYPICAL),
+            slowest: has_slowest.then(|| means(SLOWEST)).flatten(),
             parts: parts
                 .into_iter()
                 .map(|(part, times)| (part, Times::of(times)))
                 .collect(),
-            typical: means(&by_total, requests, TYPICAL),
-            slowest: has_slowest
-                .then(|| means(&by_total, requests, SLOWEST))
-                .flatten(),
             without_stamps,
             clock_set,
             by_total,
@@ -122,19 +124,31 @@ impl AnatomySummary {
         counts.fold(0, u64::saturating_add)
     }
 
-    /// Checks that the parts add up: every part has as many times as there are requests, and the sums of each group
-    /// are those of service times that belong to it.
+    /// Checks that the parts add up: all parts of which each request has one have as many times as there are requests,
+    /// and the sums of each group are those of service times that belong to it.
     ///
     /// # Errors
     /// The contradiction.
     pub(crate) fn check(&self) -> Result<(), String> {
         let requests = self.requests();
-        for part in Part::ALL {
-            let count = self.parts.get(&part).map_or(0, |own| own.histogram.len());
-            if count != requests {
-                let name = part.name();
+        let count = |part: Part| self.parts.get(&part).map_or(0, |own| own.histogram.len());
+        let counts = |parts: &[Part]| {
+            let all = parts.iter().map(|part| count(*part));
+            all.fold(0, u64::saturating_add)
+        };
+        for (parts, expected) in [
+            (&[Part::Send][..], requests),
+            (&[Part::Away, Part::Network, Part::Out], requests),
+            (&[Part::Server], counts(&[Part::Network, Part::Out])),
+            (&[Part::Back], count(Part::Out)),
+            (&[Part::Wake], requests),
+        ] {
+            let count = counts(parts);
+            if count != expected {
+                let names: Vec<&str> = parts.iter().map(|part| part.name()).collect();
+                let names = names.join(", ");
                 return Err(format!(
-                    "{count} times of the part {name}, and {requests} requests with parts"
+                    "{count} times of the parts {names}, of {requests} requests with parts; it should be {expected}"
                 ));
             }
         }
@@ -155,14 +169,15 @@ impl AnatomySummary {
     }
 }
 
-/// Returns the means of the requests between two shares of all, by service time; `None` without any.
+/// Returns the means of these parts of the requests between two shares of all, by service time; `None` without any.
 fn means(
+    parts: &[Part],
     by_total: &BTreeMap<usize, Similar>,
     requests: u64,
     shares: Range<f64>,
 ) -> Option<PartMeans> {
     let (from, until) = (shares.start * requests as f64, shares.end * requests as f64);
-    let mut sums: BTreeMap<Part, f64> = Part::ALL.map(|part| (part, 0.0)).into();
+    let mut sums: BTreeMap<Part, f64> = parts.iter().map(|part| (*part, 0.0)).collect();
     let (mut below, mut counted) = (0.0, 0.0);
     for own in by_total.values() {
         let upto = below + own.requests as f64;
@@ -186,15 +201,22 @@ fn means(
 
 #[cfg(test)]
 mod tests {
+    use netping_measure::anatomy::{Parts, Served};
+
     use super::*;
+    use crate::fixtures;
 
     /// Returns an anatomy of requests with these parts, each so often.
     fn anatomy(requests: &[([u64; 3], u64)]) -> Anatomy {
+        let of = |(parts, count): &([u64; 3], u64)| (fixtures::parts(*parts, None), *count);
+        with(&requests.iter().map(of).collect::<Vec<_>>())
+    }
+
+    fn with(requests: &[(Parts, u64)]) -> Anatomy {
         let mut anatomy = Anatomy::default();
         for (parts, count) in requests {
             for _ in 0..*count {
-                let [requests, send, away, wake] = [1, parts[0], parts[1], parts[2]];
-                anatomy.record(Similar::from([requests, send, away, wake]).sums);
+                anatomy.record(*parts);
             }
         }
         anatomy
@@ -251,5 +273,30 @@ mod tests {
             group.sums[Part::Away] = 10 * sum;
             assert_eq!(changed.check().is_ok(), is_right, "{sum}");
         }
+    }
+
+    #[test]
+    fn a_request_has_each_part_of_the_time_away_or_none() {
+        let whole = [1_000, 20_000, 9_000];
+        let all = [
+            None,
+            Some(Served::For(4_000)),
+            Some(Served::Between(5_000, 9_000)),
+        ];
+        let all = all.map(|served| (fixtures::parts(whole, served), 10));
+        let right = AnatomySummary::of(&with(&all));
+        assert_eq!(right.check(), Ok(()));
+        assert_eq!(right.requests(), 30);
+        let means = right.typical.clone().unwrap();
+        assert_eq!(means.means.len(), Part::ALL.len());
+        assert!((means.total() - 30_000.0).abs() < 1e-6);
+        for part in Part::ALL {
+            let mut missing = right.clone();
+            missing.parts.remove(&part);
+            assert!(missing.check().unwrap_err().contains(part.name()));
+        }
+        let undivided = AnatomySummary::of(&with(&all[..1]));
+        let parts: Vec<Part> = undivided.parts.into_keys().collect();
+        assert_eq!(parts, [Part::Send, Part::Away, Part::Wake]);
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use netping_measure::{
     aggregate::{Aggregate, Totals},
+    anatomy::{self, Parts, Served},
     cost::Cost,
     recorder::{Interval, Recorder, Sink},
     sample::{LoopKind, Sample},
@@ -29,6 +30,21 @@ const BEGIN: u64 = 100_000_000_000;
 pub const STARTED_AT: u64 = 1_700_000_000_000_000_000;
 
 const SECOND: u64 = 1_000_000_000;
+
+/// Returns the parts of a request: the times until it was sent, away, and until the end, in nanoseconds from its start;
+/// the server's times count from there, too.
+///
+/// # Panics
+/// Panics if the server's times are not among the time away.
+pub fn parts([send, away, wake]: [u64; 3], served: Option<Served>) -> Parts {
+    let request = Sample {
+        intended: 0,
+        free: 0,
+        start: 0,
+        end: send + away + wake,
+    };
+    anatomy::parts(request, send, send + away, served).unwrap()
+}
 
 struct Keep<'a>(&'a mut Aggregate);
 

@@ -26,7 +26,7 @@ impl AnatomyArgs {
         }
         let (load, url) = (&plan.load, &plan.target.url);
         require(
-            !matches!(load.kind, Kind::Quic | Kind::Http3),
+            load.kind.is_over_tcp(),
             format!("--anatomy is by the time stamps of TCP, and {url} is over QUIC: leave it out"),
         )?;
         require(

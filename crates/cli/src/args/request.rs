@@ -32,7 +32,7 @@ use super::{
 use crate::error::{require, usage};
 
 /// The messages, and the replies that requests with them ask for.
-static MESSAGES: [(&str, Reply); 1] = [("benchmark", Reply::Message)];
+static MESSAGES: [(&str, Reply); 2] = [("benchmark", Reply::Message), ("times", Reply::Times)];
 
 /// The framings of requests on a TCP stream.
 static FRAMINGS: [(&str, Kind); 2] = [("line", Kind::Line), ("frame", Kind::Frame)];
@@ -56,8 +56,8 @@ pub struct RequestArgs {
     /// Length of each reply, in bytes [default: the payload is echoed]
     #[arg(long, value_name = "BYTES", value_parser = bytes_in::<u32>(..=MOST))]
     response: Option<u32>,
-    /// Send a message instead, serialized and parsed on both sides: by Hello/Say over gRPC, in a
-    /// frame elsewhere
+    /// Ask for another reply. benchmark: a message that both sides serialize and parse, by Hello/Say over gRPC, in a
+    /// frame elsewhere. times: when the server received the frame and replied, which divides --anatomy further
     #[arg(long, value_name = "MESSAGE", conflicts_with = "response", value_parser = one_of(&MESSAGES))]
     message: Option<Reply>,
     /// Limit on the time of a request, and of opening a connection
@@ -176,8 +176,8 @@ impl RequestArgs {
     /// Returns the payload of each of netping's own requests, in bytes.
     fn payload(&self) -> usize {
         match self.message {
-            Some(_) => message::LENGTH,
-            None => self.payload.unwrap_or(PAYLOAD),
+            Some(Reply::Message) => message::LENGTH,
+            _ => self.payload.unwrap_or(PAYLOAD),
         }
     }
 
@@ -237,6 +237,10 @@ impl RequestArgs {
                 Kind::GrpcCall
             }
             Protocol::Grpc => {
+                require(
+                    self.message != Some(Reply::Times),
+                    "gRPC servers do not tell their times: --message times is for tcp:// and quic://",
+                )?;
                 require(
                     self.response != Some(0),
                     "gRPC requests cannot ask for a reply of 0 bytes; use 1 or more",

@@ -40,7 +40,11 @@ impl Plan {
                 Reply::Bytes(length) => Some(length),
                 Reply::Echo | Reply::Message | Reply::Times => None,
             },
-            message: (load.reply == Reply::Message).then(|| "benchmark".to_owned()),
+            message: match load.reply {
+                Reply::Message => Some("benchmark".to_owned()),
+                Reply::Times => Some("times".to_owned()),
+                Reply::Echo | Reply::Bytes(_) => None,
+            },
             in_process: self.target.in_process.as_ref().map(OwnServer::threads),
             unix_socket: self.target.unix_socket.as_deref().map(socket_name),
             http_method: is_http.then(|| prepared.method.to_string()),

@@ -100,7 +100,7 @@ impl<'a> Milestones<'a> {
     }
 }
 
-/// The messages of a call that streams, noted while it runs.
+/// The messages of a call that streams, and the times that a server tells, noted while it runs.
 pub struct Carried<'a> {
     now: &'a dyn Fn() -> u64,
     /// Messages sent; 0 if the call does not stream.
@@ -109,6 +109,8 @@ pub struct Carried<'a> {
     pub received: u64,
     /// When the first of them came, in nanoseconds.
     pub first: Option<u64>,
+    /// When the server received the request and sent the reply, in nanoseconds since 1970; `None` if it was not asked.
+    pub server_times: Option<(u64, u64)>,
 }
 
 impl<'a> Carried<'a> {
@@ -119,6 +121,7 @@ impl<'a> Carried<'a> {
             sent: 0,
             received: 0,
             first: None,
+            server_times: None,
         }
     }
 

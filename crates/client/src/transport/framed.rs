@@ -3,7 +3,8 @@
 
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::{
-    frame, line,
+    frame::{self, Reply},
+    line,
     payload::{self, Exchange},
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -50,8 +51,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
     }
 
     /// Sends the exchange's current request, waits for the whole reply and verifies every byte of
-    /// it.
-    pub(super) async fn request(&mut self, exchange: &Exchange) -> Result<()> {
+    /// it. Notes the times that the server tells.
+    pub(super) async fn request(
+        &mut self,
+        exchange: &Exchange,
+        carried: &mut Carried<'_>,
+    ) -> Result<()> {
         let request = match (self.framing, exchange.message()) {
             (Framing::Frames, Some(message)) => {
                 self.output.clear();
@@ -89,8 +94,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Framed<S> {
         if end != filled {
             return Err(self.wrong(filled, "is followed by unexpected bytes"));
         }
-        if !exchange.verify(&self.input[from..upto]) {
+        let reply = &self.input[from..upto];
+        if !exchange.verify(reply) {
             return Err(self.wrong(filled, "is not what was sent"));
+        }
+        if exchange.reply() == Reply::Times {
+            carried.server_times = reply.try_into().ok().map(frame::decode_times);
         }
         Ok(())
     }
@@ -151,15 +160,13 @@ impl Transport for Tcp {
 }
 
 impl Connection for Framed<Stream> {
-    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<()> {
-        self.request(exchange).await
+    async fn call(&mut self, exchange: &Exchange, carried: &mut Carried<'_>) -> Result<()> {
+        self.request(exchange, carried).await
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use netping_protocol::frame::Reply;
-
     use super::*;
 
     /// Returns the result of the first request of a caller that is answered with these bytes.
@@ -168,7 +175,10 @@ mod tests {
         far.write_all(reply).await.unwrap();
         far.shutdown().await.unwrap();
         let exchange = Exchange::new(0, 4, Reply::Echo);
-        let result = Framed::new(near, framing).request(&exchange).await;
+        let mut carried = Carried::start(&|| 0);
+        let result = Framed::new(near, framing)
+            .request(&exchange, &mut carried)
+            .await;
         result.map_err(|failure| failure.kind)
     }
 

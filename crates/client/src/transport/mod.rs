@@ -25,7 +25,7 @@ pub use self::{
     connection::{Carried, Connection, Milestones, Transport},
     failure::{Failure, Result},
     quic_paths::QuicPaths,
-    stamped::{StampedSocket, Stamps},
+    stamped::{StampedSocket, Stamps, has_stamps},
 };
 pub use crate::plan::{ReplyLength, ServerEndpoint};
 
@@ -42,6 +42,11 @@ impl Kind {
     pub fn is_prepared(self) -> bool {
         use Kind::{GrpcCall, Http1, Http2, Http3, HttpChosen};
         matches!(self, GrpcCall | Http1 | Http2 | Http3 | HttpChosen)
+    }
+
+    /// Returns true if the connections are TCP's.
+    pub fn is_over_tcp(self) -> bool {
+        !matches!(self, Self::Quic | Self::Http3)
     }
 }
 

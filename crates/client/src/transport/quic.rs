@@ -178,7 +178,7 @@ impl Connection for QuicHandle {
         })
     }
 
-    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<()> {
+    async fn call(&mut self, exchange: &Exchange, carried: &mut Carried<'_>) -> Result<()> {
         let stream = if let Some(stream) = &mut self.stream {
             stream
         } else {
@@ -186,7 +186,7 @@ impl Connection for QuicHandle {
             let framed = Framed::new(join(recv, send), Framing::Frames);
             self.stream.insert(framed)
         };
-        let result = stream.request(exchange).await;
+        let result = stream.request(exchange, carried).await;
         explained(result, &self.connection)
     }
 }

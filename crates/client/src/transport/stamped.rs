@@ -22,11 +22,19 @@ use nix::{
         sockopt,
     },
 };
-use socket2::SockRef;
+use socket2::{Domain, SockRef, Socket, Type};
 use tokio::{
     io::{AsyncRead, AsyncWrite, Interest, ReadBuf},
     net::TcpStream,
 };
+
+/// What is asked for: software stamps of either direction, those of what is sent with the number of the byte, and
+/// without its packet.
+const WANTED: TimestampingFlag = TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE
+    .union(TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE)
+    .union(TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE)
+    .union(TimestampingFlag::SOF_TIMESTAMPING_OPT_ID)
+    .union(TimestampingFlag::SOF_TIMESTAMPING_OPT_TSONLY);
 
 /// The time stamps of a request and its reply, in nanoseconds since 1970 (`CLOCK_REALTIME`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +43,8 @@ pub struct Stamps {
     pub sent: u64,
     /// When the last byte that was read had come from the device.
     pub arrived: u64,
+    /// Both ends are on this host, and so read one clock.
+    pub is_local: bool,
 }
 
 /// A TCP connection whose packets the kernel stamps.
@@ -45,6 +55,7 @@ pub struct Stamped(Arc<StampedSocket>);
 #[derive(Debug)]
 pub struct StampedSocket {
     stream: TcpStream,
+    is_local: bool,
     log: Mutex<Log>,
 }
 
@@ -66,13 +77,9 @@ struct Log {
 impl Stamped {
     /// Asks the kernel for stamps from now on. Nothing may have been written before: the kernel counts bytes from here.
     pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
-        let wanted = TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE
-            | TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE
-            | TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE
-            | TimestampingFlag::SOF_TIMESTAMPING_OPT_ID
-            | TimestampingFlag::SOF_TIMESTAMPING_OPT_TSONLY;
-        setsockopt(&stream, sockopt::Timestamping, &wanted)?;
+        setsockopt(&stream, sockopt::Timestamping, &WANTED)?;
         Ok(Self(Arc::new(StampedSocket {
+            is_local: stream.local_addr()?.ip() == stream.peer_addr()?.ip(),
             stream,
             log: Mutex::new(Log::new()),
         })))
@@ -124,6 +131,7 @@ impl StampedSocket {
                 return Some(Stamps {
                     sent: sent?,
                     arrived,
+                    is_local: self.is_local,
                 });
             }
         }
@@ -209,6 +217,14 @@ impl Log {
     fn read(&mut self, arrived: Option<u64>) {
         (self.is_answered, self.arrived) = (true, arrived);
     }
+}
+
+/// Returns true if the kernel stamps the packets of TCP connections.
+pub fn has_stamps() -> bool {
+    // Bytes have numbers only once there is a connection.
+    let wanted = WANTED.difference(TimestampingFlag::SOF_TIMESTAMPING_OPT_ID);
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None);
+    socket.is_ok_and(|socket| setsockopt(&socket, sockopt::Timestamping, &wanted).is_ok())
 }
 
 /// Returns the software time stamp of a message, in nanoseconds since 1970; `None` without one.
@@ -325,6 +341,11 @@ mod tests {
             }
             time::sleep(Duration::from_millis(1)).await;
         }
+    }
+
+    #[test]
+    fn linux_has_stamps() {
+        assert!(has_stamps());
     }
 
     #[tokio::test(flavor = "current_thread")]

@@ -73,10 +73,12 @@ fn document(title: &str, content: &Markup) -> String {
 /// Shows the charts that lead, and the others folded.
 fn figures(charts: &[Chart]) -> Markup {
     let (leads, others): (Vec<_>, Vec<_>) = charts.iter().partition(|chart| chart.leads);
+    // The many rungs of a ladder leave no room for another chart beside theirs.
+    let alone = leads.len() == 1 || leads.iter().any(|chart| chart.kind == "ladder");
     html! {
         @if !leads.is_empty() {
-            section."charts"."alone"[leads.len() == 1] aria-label="Charts" {
-                @for chart in &leads { (render::figure(chart, leads.len() == 1)) }
+            section."charts"."alone"[alone] aria-label="Charts" {
+                @for chart in &leads { (render::figure(chart, alone)) }
             }
         }
         @if !others.is_empty() {

@@ -1,4 +1,7 @@
 //! The parts of round trips: a bar of the typical ones, one of the slowest, and what both are made of.
+//! Those of several targets stand side by side.
+
+use std::{collections::BTreeSet, iter};
 
 use netping_measure::anatomy::Part;
 use netping_results::{
@@ -6,16 +9,34 @@ use netping_results::{
     format::thousands,
     run::StepSettings,
     time_unit::{TimeUnit, time},
+    times::Times,
 };
 
+use crate::finding::or_dash;
 use crate::table::{Column, Table, is_unicode, terminal_width};
 
 /// The length of a bar, in characters, where there is room for it behind its name and time.
 const LENGTH: usize = 60;
 const BEFORE: usize = 26;
 
-/// The marks of the parts in bars, with and without Unicode.
-const MARKS: [[&str; 3]; 2] = [["█", "░", "▒"], ["#", ".", "="]];
+/// Returns the mark of a part in bars: parts that follow each other have different ones.
+fn mark(part: Part, unicode: bool) -> &'static str {
+    let [with, without] = match part {
+        Part::Send => ["█", "#"],
+        Part::Away | Part::Network | Part::Out => ["░", "."],
+        Part::Server => ["▓", "%"],
+        Part::Back => ["·", ","],
+        Part::Wake => ["▒", "="],
+    };
+    if unicode { with } else { without }
+}
+
+/// Columns beside the bars of several targets, and the length of the longest of these, in characters.
+const BESIDE: usize = 46;
+const SHORTEST: usize = 10;
+
+/// The groups of requests that are told by their parts.
+const GROUPS: [&str; 2] = ["about p50", "beyond p99"];
 
 /// Returns the parts of a measurement's round trips, and which of them is the largest.
 pub(super) fn block(anatomy: &AnatomySummary, settings: &StepSettings) -> String {
@@ -30,44 +51,118 @@ fn in_width(
     width: usize,
 ) -> String {
     let Some(typical) = &anatomy.typical else {
-        return without(anatomy).unwrap_or_default();
+        let lacking = without(anatomy).map(|own| format!("  {own}"));
+        return lacking.unwrap_or_default();
     };
-    let marks = &MARKS[usize::from(!unicode)];
-    let bars = [
-        ("about p50", Some(typical)),
-        ("beyond p99", anatomy.slowest.as_ref()),
-    ];
-    let length = width.saturating_sub(BEFORE).clamp(10, LENGTH);
+    let length = width.saturating_sub(BEFORE).clamp(SHORTEST, LENGTH);
     let bar = |(name, means): (&str, Option<&PartMeans>)| {
-        let total = time(means?.total());
-        let bar = drawn(means?, marks, length);
+        let total = means?.total();
+        let bar = drawn(means?, unicode, length as f64 / total.max(1.0));
+        let total = time(total);
         Some(format!("  {name:<10} {total:>11}  {bar}"))
     };
-    let mut lines: Vec<String> = bars.into_iter().filter_map(bar).collect();
-    lines.push(table(anatomy, marks));
-    lines.push(largest(typical, settings));
-    lines.extend(without(anatomy));
+    let bars = GROUPS.into_iter().zip(groups(anatomy));
+    let mut lines: Vec<String> = bars.filter_map(bar).collect();
+    lines.push(table(anatomy, unicode));
+    let is_woken = typical
+        .largest()
+        .is_some_and(|(part, _)| part == Part::Wake);
+    let hint = if is_woken && !settings.busy_poll {
+        ": --busy-poll shows the rest"
+    } else {
+        ""
+    };
+    lines.extend(largest(typical).map(|own| format!("  {own}{hint}")));
+    lines.extend(without(anatomy).map(|own| format!("  {own}")));
     lines.join("\n")
 }
 
-/// Draws the parts one behind the other, as shares of a bar of this length.
-fn drawn(means: &PartMeans, marks: &[&str; 3], length: usize) -> String {
+/// Returns the parts of the round trips of several targets, by their names: those of the typical ones, and those of the
+/// slowest, each with bars on one scale; and which part of the first target's is the largest.
+pub(super) fn side_by_side(all: &[(&str, AnatomySummary)]) -> String {
+    let width = terminal_width().unwrap_or(usize::MAX);
+    beside(all, is_unicode(), width)
+}
+
+fn beside(all: &[(&str, AnatomySummary)], unicode: bool, width: usize) -> String {
+    let parts: BTreeSet<Part> = all
+        .iter()
+        .flat_map(|(_, own)| own.parts.keys().copied())
+        .collect();
+    let names = all.iter().map(|(name, _)| name.chars().count()).max();
+    let room = width.saturating_sub(BESIDE + names.unwrap_or(0));
+    let longest = room.clamp(SHORTEST, LENGTH) as f64;
+    let key = |part: &Part| format!("{} {}", mark(*part, unicode), part.name());
+    let key: Vec<String> = parts.iter().map(key).collect();
+    let group = |(at, title): (usize, &str)| {
+        let means = all
+            .iter()
+            .map(|(name, own)| Some((*name, groups(own)[at]?)));
+        let means: Vec<(&str, &PartMeans)> = means.flatten().collect();
+        let totals = means.iter().map(|(_, own)| own.total());
+        let unit = TimeUnit::of(totals.clone());
+        let most = totals.fold(1.0, f64::max);
+        let numbers = [title]
+            .into_iter()
+            .chain(parts.iter().map(|part| part.name()));
+        let numbers = numbers.zip(iter::once(unit.name()).chain(iter::repeat("")));
+        let titles = numbers.map(|(name, unit)| format!("{name} {unit}").trim_end().to_owned());
+        let columns: Vec<Column> = [Column::text("")]
+            .into_iter()
+            .chain(titles.map(|title| Column::number("").titled(title)))
+            .chain([Column::text("").titled(key.join("  "))])
+            .collect();
+        let row = |(name, own): &(&str, &PartMeans)| {
+            let times = parts.iter().map(|part| own.means.get(part).copied());
+            let times = [Some(own.total())].into_iter().chain(times);
+            let times = times.map(|time| or_dash(time.map(|time| unit.show(time))));
+            let bar = drawn(own, unicode, longest / most);
+            [(*name).to_owned()]
+                .into_iter()
+                .chain(times)
+                .chain([bar])
+                .collect()
+        };
+        let rows: Vec<Vec<String>> = means.iter().map(row).collect();
+        (!rows.is_empty()).then(|| Table::whole(&columns, &rows))
+    };
+    let mut blocks: Vec<String> = GROUPS.into_iter().enumerate().filter_map(group).collect();
+    let first = all
+        .iter()
+        .find_map(|(name, own)| Some((name, own.typical.as_ref()?)));
+    let sentence = first.and_then(|(name, typical)| {
+        let largest = largest(typical)?;
+        Some(format!("{name}: {largest}"))
+    });
+    blocks.extend(sentence);
+    let lacking = all
+        .iter()
+        .filter_map(|(name, own)| Some(format!("{name}: {}", without(own)?)));
+    blocks.extend(lacking);
+    blocks.join("\n")
+}
+
+/// Returns the typical and the slowest requests.
+fn groups(anatomy: &AnatomySummary) -> [Option<&PartMeans>; 2] {
+    [anatomy.typical.as_ref(), anatomy.slowest.as_ref()]
+}
+
+/// Draws the parts one behind the other, on this scale, in characters for each nanosecond.
+fn drawn(means: &PartMeans, unicode: bool, scale: f64) -> String {
     let (mut bar, mut sum, mut end) = (String::new(), 0.0, 0);
-    let total = means.total().max(1.0);
-    for (part, mark) in Part::ALL.iter().zip(marks) {
-        sum += means.means.get(part).copied().unwrap_or(0.0);
-        let upto = (sum / total * length as f64).round() as usize;
-        bar += &mark.repeat(upto - end);
+    for (part, mean) in &means.means {
+        sum += mean;
+        let upto = (sum * scale).round() as usize;
+        bar += &mark(*part, unicode).repeat(upto - end);
         end = upto;
     }
     bar
 }
 
 /// Returns the numbers of each part: its own quantiles, and its means among the requests of both bars.
-fn table(anatomy: &AnatomySummary, marks: &[&str; 3]) -> String {
-    let cells = |part: &Part| {
-        let times = anatomy.parts.get(part).map(|own| &own.time);
-        let quantile = |percent| times?.quantile(percent).map(|own| own as f64);
+fn table(anatomy: &AnatomySummary, unicode: bool) -> String {
+    let cells = |(part, times): (&Part, &Times)| {
+        let quantile = |percent| times.time.quantile(percent).map(|own| own as f64);
         let mean = |means: &Option<PartMeans>| means.as_ref()?.means.get(part).copied();
         [
             quantile(50.0),
@@ -76,41 +171,38 @@ fn table(anatomy: &AnatomySummary, marks: &[&str; 3]) -> String {
             mean(&anatomy.slowest),
         ]
     };
-    let all = Part::ALL.map(|part| cells(&part));
+    let all: Vec<[Option<f64>; 4]> = anatomy.parts.iter().map(cells).collect();
     let unit = TimeUnit::of(all.iter().flatten().flatten().copied());
-    let names = ["p50", "p99", "about p50", "beyond p99"];
+    let names = ["p50", "p99", GROUPS[0], GROUPS[1]];
     let columns: Vec<Column> = [Column::text("  part")]
         .into_iter()
         .chain(names.map(|name| Column::number("").titled(format!("{name} {}", unit.name()))))
         .collect();
-    let row = |((part, mark), cells): ((Part, &&str), &[Option<f64>; 4])| {
-        let shown = cells.map(|own| own.map_or_else(|| "-".to_owned(), |own| unit.show(own)));
-        [format!("  {mark} {}", part.name())]
+    let row = |(part, cells): (&Part, &[Option<f64>; 4])| {
+        let shown = cells.map(|own| or_dash(own.map(|own| unit.show(own))));
+        [format!("  {} {}", mark(*part, unicode), part.name())]
             .into_iter()
             .chain(shown)
             .collect()
     };
-    let rows: Vec<Vec<String>> = Part::ALL
-        .into_iter()
-        .zip(marks)
-        .zip(&all)
-        .map(row)
-        .collect();
+    let rows: Vec<Vec<String>> = anatomy.parts.keys().zip(&all).map(row).collect();
     Table::whole(&columns, &rows)
 }
 
 /// Names the largest part of typical requests.
-fn largest(typical: &PartMeans, settings: &StepSettings) -> String {
-    let Some((part, mean)) = typical.largest() else {
-        return String::new();
-    };
+fn largest(typical: &PartMeans) -> Option<String> {
+    let (part, mean) = typical.largest()?;
     let what = match part {
         Part::Send => "this client sending the request",
         Part::Away => "the network and the server",
-        Part::Wake if settings.busy_poll => "this client reading the reply",
-        Part::Wake => "this client waking up and reading the reply: --busy-poll shows the rest",
+        Part::Network => "the network and the server waking up",
+        Part::Out => "the request on its way and the server waking up",
+        Part::Server => "the server",
+        Part::Back => "the reply on its way",
+        Part::Wake => "this client waking up and reading the reply",
     };
-    format!("  of {}, {} are {what}", time(typical.total()), time(mean))
+    let [total, mean] = [typical.total(), mean].map(time);
+    Some(format!("of {total}, {mean} are {what}"))
 }
 
 /// Says how many requests have no parts, if there are any.
@@ -127,21 +219,22 @@ fn without(anatomy: &AnatomySummary) -> Option<String> {
         .collect();
     let all = thousands(all as f64);
     (!lacking.is_empty())
-        .then(|| format!("  of {all} requests have no parts: {}", lacking.join(", ")))
+        .then(|| format!("of {all} requests have no parts: {}", lacking.join(", ")))
 }
 
 #[cfg(test)]
 mod tests {
-    use netping_measure::anatomy::{Anatomy, Similar};
+    use netping_measure::anatomy::{Anatomy, Served};
+    use netping_results::fixtures;
 
     use super::*;
 
     /// Returns the block of requests with these parts, each so often, as `change` leaves it.
     fn shown(requests: &[([u64; 3], u64)], change: impl Fn(&mut Anatomy)) -> String {
         let mut anatomy = Anatomy::default();
-        for ([send, away, wake], count) in requests {
+        for (parts, count) in requests {
             for _ in 0..*count {
-                anatomy.record(Similar::from([1, *send, *away, *wake]).sums);
+                anatomy.record(fixtures::parts(*parts, None));
             }
         }
         change(&mut anatomy);
@@ -159,9 +252,9 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines[0].starts_with("  about p50      60.0 us  "), "{text}");
         let bar = |counts: [usize; 3]| {
-            let parts = MARKS[1].iter().zip(counts);
+            let parts = [Part::Send, Part::Away, Part::Wake].into_iter().zip(counts);
             parts
-                .map(|(mark, count)| mark.repeat(count))
+                .map(|(part, count)| mark(part, false).repeat(count))
                 .collect::<String>()
         };
         assert!(
@@ -195,6 +288,52 @@ mod tests {
             sending.ends_with("9.00 us are this client sending the request"),
             "{sending}"
         );
+    }
+
+    #[test]
+    fn the_time_away_is_divided_where_the_server_tells_its_times() {
+        let mut anatomy = Anatomy::default();
+        let served = Some(Served::Between(12_000, 52_000));
+        for _ in 0..1_000 {
+            anatomy.record(fixtures::parts([2_000, 60_000, 28_000], served));
+        }
+        let summary = AnatomySummary::of(&anatomy);
+        let text = in_width(&summary, &StepSettings::default(), false, 126);
+        let bar = " #.......%%%%%%%%%%%%%%%%%%%%%%%%%%%,,,,,,===================";
+        assert!(text.lines().next().unwrap().contains(bar), "{text}");
+        let names: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split_whitespace().nth(1))
+            .collect();
+        assert_eq!(names[3..8], ["send", "out", "server", "back", "wake"]);
+        assert!(
+            text.ends_with("of 90.0 us, 40.0 us are the server"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn several_targets_stand_side_by_side_on_one_scale() {
+        let of = |away: u64, slow: u64| {
+            let mut anatomy = Anatomy::default();
+            for at in 0..1_000 {
+                let wake = if at < 990 { 20_000 } else { slow };
+                anatomy.record(fixtures::parts([2_000, away, wake], None));
+            }
+            anatomy.without_stamps = u64::from(slow > 100_000);
+            AnatomySummary::of(&anatomy)
+        };
+        let all = [("TCP", of(8_000, 68_000)), ("gRPC", of(38_000, 260_000))];
+        let text = beside(&all, false, 90);
+        let expected = "      about p50 us  send  away  wake  # send  . away  = wake
+TCP           30.0  2.00  8.00  20.0  #......=============
+gRPC          60.0  2.00  38.0  20.0  #..........................=============
+      beyond p99 us  send  away  wake  # send  . away  = wake
+TCP            78.0  2.00  8.00  68.0  .=========
+gRPC            300  2.00  38.0   260  .....===================================
+TCP: of 30.0 us, 20.0 us are this client waking up and reading the reply
+gRPC: of 1,001 requests have no parts: 1 for lack of time stamps of their own";
+        assert_eq!(text, expected);
     }
 
     #[test]

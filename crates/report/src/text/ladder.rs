@@ -1,6 +1,7 @@
 //! The ladder: a table for each load, and what the differences show in words.
 
 use netping_results::{
+    anatomy::AnatomySummary,
     comparison::{Compared, Comparison},
     estimate::estimate,
     format::{plural, width},
@@ -9,6 +10,7 @@ use netping_results::{
     time_unit::TimeUnit,
 };
 
+use super::anatomy;
 use crate::{
     finding::{
         MetricColumn, added, claims, hold_together, missing, or_dash, pair_of, range, unit_of_added,
@@ -28,11 +30,15 @@ const NOT_SHOWN: &str = "~";
 /// Stands for a difference that is not claimed, since one of its sides is not valid.
 const NOT_CLAIMED: &str = "-";
 
-/// Returns the tables of all loads, and what they show in words.
+/// Returns where the time of a round trip goes, the tables of all loads, and what they show in words.
 pub(super) fn text(run: &Run) -> String {
     let compared = run.compared();
-    let measurements = run.measurements().into_iter();
-    let loads = grouped(measurements.map(|own| (title(own.settings()), own)));
+    let measurements = run.measurements();
+    let (apart, whole): (Vec<_>, Vec<_>) = measurements
+        .into_iter()
+        .partition(|own| own.settings().anatomy);
+    let anatomy = taken_apart(&apart);
+    let loads = grouped(whole.into_iter().map(|own| (title(own.settings()), own)));
     let tables = loads.iter().map(|(title, all)| {
         let metric = metric_of(all[0].settings());
         let units = Units::of(metric, all, &compared);
@@ -45,7 +51,7 @@ pub(super) fn text(run: &Run) -> String {
         let parts: Vec<String> = [title.clone(), table].into_iter().chain(missing).collect();
         parts.join("\n")
     });
-    let mut parts: Vec<String> = tables.collect();
+    let mut parts: Vec<String> = anatomy.into_iter().chain(tables).collect();
     let words = in_words(&compared);
     let rounds = plural(most_trials(run), "round");
     parts.push(if words.is_empty() {
@@ -55,6 +61,17 @@ pub(super) fn text(run: &Run) -> String {
         wrap(&format!("{}\n\n{legend}", words.join("\n")), WIDTH)
     });
     parts.join("\n\n")
+}
+
+/// Returns where the time of a round trip over each rung goes, as far as its requests were taken apart.
+fn taken_apart(measurements: &[Measurement<'_>]) -> Option<String> {
+    let own = measurements.iter().filter_map(|own| {
+        let of_rounds = own.trials.iter().filter_map(|step| step.anatomy.as_ref());
+        Some((own.name(), AnatomySummary::sum(of_rounds)?))
+    });
+    let all: Vec<(&str, AnatomySummary)> = own.collect();
+    let parts = anatomy::side_by_side(&all);
+    (!all.is_empty()).then(|| format!("Where a round trip's time goes: one caller\n{parts}"))
 }
 
 /// Returns the name of a load.

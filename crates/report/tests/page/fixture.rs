@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use netping_measure::{
     accounting::Accounting,
-    anatomy::{Anatomy, Parts},
+    anatomy::Anatomy,
     buckets::Buckets,
     bulk::Direction,
     connect::ConnectPhase,
@@ -544,7 +544,7 @@ pub fn anatomy() -> Run {
                 20_000 + 15_000 * number + at % 97 * 50,
                 29_000 + wait,
             ];
-            anatomy.record(Parts::from_array(parts));
+            anatomy.record(fixtures::parts(parts, None));
         }
         anatomy.without_stamps = 3;
         step.settings.anatomy = true;

@@ -8,7 +8,7 @@ mod terminal;
 use std::{fs, path::Path};
 
 use fixture::HOSTILE;
-use netping_measure::times::Time;
+use netping_measure::{anatomy::Part, times::Time};
 use netping_report::{
     page::{self, Chart, Exact, Mark},
     text,
@@ -134,8 +134,8 @@ fn the_parts_of_round_trips_are_drawn_one_behind_the_other_for_each_target() {
         );
         for points in panel.series.iter().map(|series| &series.points) {
             let mut end = 0.0;
-            for (point, place) in points.iter().zip(0..3) {
-                let (from, colour) = (end, Some(place));
+            for (point, part) in points.iter().zip([Part::Send, Part::Away, Part::Wake]) {
+                let (from, colour) = (end, Some(part as usize));
                 assert_eq!(point.mark, Mark::Bar { from, colour });
                 end += point.at;
             }

@@ -13,7 +13,7 @@ use crate::{
     comparison::{Compared, Family},
     environment_diff::{EnvironmentDiff, diff},
     metric::{BULK, COMPARED, Metric},
-    run::{Measurement, Run, Step},
+    run::{Kind, Measurement, Run, Step},
     warning::Warnings,
 };
 
@@ -33,6 +33,13 @@ pub struct FileComparison<'a> {
     pub is_apart: bool,
 }
 
+/// Returns the measurements that are compared: not those of a ladder which only take round trips apart.
+fn comparable(run: &Run) -> Vec<Measurement<'_>> {
+    let mut all = run.measurements();
+    all.retain(|own| run.kind != Kind::Ladder || !own.settings().anatomy);
+    all
+}
+
 /// Compares a run with a base. Measurements go together by label, by settings and by their order;
 /// the server's address may be another one. Metrics of `asked` are compared in addition to those
 /// always shown.
@@ -45,7 +52,7 @@ pub fn compare_runs<'a>(
         pairs,
         only_base,
         only_new,
-    } = matched(base.measurements(), new.measurements());
+    } = matched(comparable(base), comparable(new));
     let claimed = |base: &Measurement<'_>| {
         let metrics = metrics(base, asked).into_iter();
         metrics.filter(|metric| metric.is_claimed()).count()
@@ -187,6 +194,22 @@ mod tests {
                     "{change:?}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn windows_of_a_ladder_that_take_round_trips_apart_are_not_compared() {
+        let mut apart = around(11_000);
+        apart.settings.anatomy = true;
+        let steps = [around(10_000), apart].into_iter().enumerate();
+        let numbered = steps.map(|(measurement, step)| Step {
+            measurement,
+            ..step
+        });
+        let mut run = run(numbered.collect());
+        for (kind, pairs) in [(Kind::Ladder, 1), (Kind::Latency, 2)] {
+            run.kind = kind;
+            assert_eq!(compare_runs(&run, &run, &[]).pairs.len(), pairs);
         }
     }
 

@@ -1,7 +1,8 @@
 //! `netping ladder`: every server on this machine, from the plainest up.
 //!
 //! All servers run from the beginning to the end. A round measures every rung under the load of every
-//! block once, in random order, and rungs are compared within rounds.
+//! block once, in random order, and rungs are compared within rounds. In every other round, round trips are also taken
+//! apart, in windows of their own, since that costs time.
 
 pub mod args;
 mod checks;
@@ -40,6 +41,9 @@ use crate::{
 const SETTLING: Duration = Duration::from_millis(50);
 const WINDOW: Duration = Duration::from_millis(150);
 
+/// The window in which round trips are taken apart.
+const ANATOMY_WINDOW: Duration = Duration::from_millis(100);
+
 /// The stem of the files' names, unless others are given.
 const STEM: &str = "netping-ladder";
 const PARTIAL_STEM: &str = "netping-ladder-partial";
@@ -68,7 +72,10 @@ pub fn run(args: &LadderArgs) -> anyhow::Result<Verdict> {
         let (rungs, mut servers) = start(args, folder, &sides.servers)?;
         runner.place(&sides);
         let blocks = Block::all(args.callers.into(), args.connections.into(), args.full);
-        let cells = cells(&rungs, &servers, &blocks, folder)?;
+        let mut cells = cells(&rungs, &servers, &blocks, folder)?;
+        if transport::has_stamps() {
+            cells.extend(anatomy(&cells));
+        }
         // The first block has all rungs, with one caller, and those of the user's come last.
         for at in rungs.len() - args.started.len()..rungs.len() {
             started::await_answer(
@@ -136,6 +143,25 @@ fn cells<'a>(
     Ok(cells)
 }
 
+/// Returns the rungs over TCP with one caller, whose round trips are taken apart and compared with nothing.
+fn anatomy<'a>(cells: &[RungUnderLoad<'a>]) -> Vec<RungUnderLoad<'a>> {
+    let is_alone = |cell: &&RungUnderLoad<'_>| {
+        cell.block.callers == 1 && !cell.block.is_message && cell.plan.load.kind.is_over_tcp()
+    };
+    let apart = |cell: &RungUnderLoad<'a>| {
+        let mut plan = cell.plan.clone();
+        plan.execution.anatomy = true;
+        plan.execution.extent = Extent::Time(ANATOMY_WINDOW);
+        RungUnderLoad {
+            rung: cell.rung,
+            block: cell.block,
+            plan,
+            base: None,
+        }
+    };
+    cells.iter().filter(is_alone).map(apart).collect()
+}
+
 fn plan(
     rung: &Rung,
     kind: transport::Kind,
@@ -175,6 +201,8 @@ fn climb(
     servers: &mut [ServerProcess],
 ) -> anyhow::Result<()> {
     let plans: Vec<&Plan> = cells.iter().map(|cell| &cell.plan).collect();
+    // Those that take round trips apart come last.
+    let compared = plans.iter().filter(|plan| !plan.execution.anatomy).count();
     let seed = environment::random_seed();
     let pairing = |(new, cell): (usize, &RungUnderLoad<'_>)| {
         Some(Pairing {
@@ -192,7 +220,12 @@ fn climb(
         let (round, begun) = (pace.next(), clock.now());
         let progress = &runner.console.progress;
         progress.begin_round(round, pace.left().map(Deadline::after));
-        let steps = runner.round(&plans, round, &mut random);
+        let in_round = if round % 2 == 1 {
+            &plans[..]
+        } else {
+            &plans[..compared]
+        };
+        let steps = runner.round(in_round, round, &mut random);
         // A round in which a server has ended is none.
         require_running(rungs, servers)?;
         let Some(steps) = steps.map_err(|failure| with_rung(failure, rungs, servers))? else {

@@ -78,7 +78,8 @@ pub(super) async fn call<T: Transport, C: Clock, S: Sink>(
                 let stamps = held.as_ref().and_then(|held| held.stamps.as_ref()?.take());
                 // Of one that was sent again, or opened its connection, more is between the stamps.
                 let is_plain = attempts == 1 && opened.is_none();
-                shared.record_parts(sample, stamps.filter(|_| is_plain), counts);
+                let stamps = stamps.filter(|_| is_plain);
+                shared.record_parts(sample, stamps, carried.server_times, counts);
                 slot.release(&mut held);
                 pause = Duration::ZERO;
             }

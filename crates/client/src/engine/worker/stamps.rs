@@ -1,7 +1,7 @@
 //! The kernel's time stamps on the run's clock, and the parts of requests by them.
 
 use netping_measure::{
-    anatomy::{Anatomy, parts},
+    anatomy::{Anatomy, Served, parts},
     sample::Sample,
 };
 
@@ -13,6 +13,10 @@ use crate::{
 /// A difference between two readings of the clocks above which the time of day was set meanwhile, in nanoseconds.
 /// Slewing moves both clocks alike, and reading them is far more exact.
 const SET: i128 = 1_000;
+
+/// The times of a request that are not its caller's, in nanoseconds since 1970: the kernel's time stamps, and when the
+/// server received it and replied. Either may be missing.
+pub(super) type Times = (Option<Stamps>, Option<(u64, u64)>);
 
 /// Takes requests apart.
 #[derive(Debug)]
@@ -38,12 +42,12 @@ impl<C: Clock> Dissection<C> {
     }
 
     /// Takes a request apart that has ended; one that does not count shows only whether the time of day was set.
-    pub(super) fn add(&mut self, sample: Sample, stamps: Option<Stamps>, counts: bool) {
+    pub(super) fn add(&mut self, sample: Sample, times: Times, counts: bool) {
         let readings = read(&self.clock);
-        self.add_at(readings, sample, stamps, counts);
+        self.add_at(readings, sample, times, counts);
     }
 
-    fn add_at(&mut self, readings: Readings, sample: Sample, stamps: Option<Stamps>, counts: bool) {
+    fn add_at(&mut self, readings: Readings, sample: Sample, (stamps, told): Times, counts: bool) {
         if !self.relation.observe(readings) {
             self.set_at = readings.after;
         }
@@ -52,7 +56,15 @@ impl<C: Clock> Dissection<C> {
         }
         let parts = stamps.and_then(|own| {
             let on_clock = |time| self.relation.on_clock(time);
-            parts(sample, on_clock(own.sent)?, on_clock(own.arrived)?)
+            let served = match told {
+                None => None,
+                Some((received, replied)) if own.is_local => {
+                    Some(Served::Between(on_clock(received)?, on_clock(replied)?))
+                }
+                Some((received, replied)) => Some(Served::For(replied.checked_sub(received)?)),
+            };
+            let (sent, arrived) = (on_clock(own.sent)?, on_clock(own.arrived)?);
+            parts(sample, sent, arrived, served)
         });
         match parts {
             // So was that of other callers' requests which were out at that time.
@@ -156,11 +168,13 @@ mod tests {
         }
     }
 
-    fn stamps(sent: u64, arrived: u64) -> Stamps {
-        Stamps {
+    fn stamps(sent: u64, arrived: u64) -> Times {
+        let own = Stamps {
             sent: BEGUN + sent,
             arrived: BEGUN + arrived,
-        }
+            is_local: true,
+        };
+        (Some(own), None)
     }
 
     /// Returns the requests with parts, those without stamps, and those in which the time of day was set.
@@ -173,27 +187,60 @@ mod tests {
     fn a_request_is_taken_apart_by_its_own_stamps() {
         let mut dissection = dissection();
         let request = sample(1_000, 9_000);
-        dissection.add_at(
-            readings(9_000, 0),
-            request,
-            Some(stamps(2_000, 6_000)),
-            true,
-        );
+        dissection.add_at(readings(9_000, 0), request, stamps(2_000, 6_000), true);
         let anatomy = dissection.finish();
         assert_eq!(counts(&anatomy), [1, 0, 0]);
         let parts = anatomy.by_total.iter().max_by_key(|own| own.requests);
-        assert_eq!(parts.unwrap().sums.into_array(), [1_000, 4_000, 3_000]);
+        let [whole, rest] = [Part::Away, Part::Server].map(|part| parts.unwrap().sums[part]);
+        assert_eq!([whole, rest], [4_000, 0]);
+    }
+
+    #[test]
+    fn the_time_away_is_divided_by_the_times_of_a_server_with_the_same_clock_and_by_their_difference_elsewhere()
+     {
+        for (is_local, ahead, expected) in [
+            (true, 0, [0, 500, 2_000, 1_500]),
+            (false, 7_000_000, [2_000, 0, 2_000, 0]),
+        ] {
+            let mut dissection = dissection();
+            let (own, _) = stamps(2_000, 6_000);
+            let own = own.map(|own| Stamps { is_local, ..own });
+            let server = [2_500, 4_500].map(|time| BEGUN + time + ahead);
+            let times = (own, Some(server.into()));
+            dissection.add_at(readings(9_000, 0), sample(1_000, 9_000), times, true);
+            let anatomy = dissection.finish();
+            assert_eq!(counts(&anatomy), [1, 0, 0]);
+            let parts = [Part::Network, Part::Out, Part::Server, Part::Back];
+            let sums = parts.map(|part| {
+                anatomy
+                    .by_total
+                    .iter()
+                    .map(|own| own.sums[part])
+                    .sum::<u64>()
+            });
+            assert_eq!(sums, expected);
+        }
     }
 
     #[test]
     fn stamps_that_are_missing_or_of_another_request_are_counted_and_not_guessed() {
         let mut dissection = dissection();
         let request = sample(1_000, 9_000);
-        for own in [None, Some(stamps(900, 6_000)), Some(stamps(2_000, 9_100))] {
+        let (own, _) = stamps(2_000, 6_000);
+        let reversed = (own, Some((BEGUN + 4_500, BEGUN + 2_500)));
+        let before = (own, Some((BEGUN + 1_500, BEGUN + 2_500)));
+        let all = [
+            (None, None),
+            stamps(900, 6_000),
+            stamps(2_000, 9_100),
+            reversed,
+            before,
+        ];
+        for own in all {
             dissection.add_at(readings(9_000, 0), request, own, true);
         }
-        dissection.add_at(readings(9_000, 0), request, None, false);
-        assert_eq!(counts(&dissection.finish()), [0, 3, 0]);
+        dissection.add_at(readings(9_000, 0), request, (None, None), false);
+        assert_eq!(counts(&dissection.finish()), [0, 5, 0]);
     }
 
     #[test]
@@ -204,16 +251,16 @@ mod tests {
         dissection.add_at(
             readings(9_000, ahead),
             interrupted,
-            Some(stamps(2_000, 6_000)),
+            stamps(2_000, 6_000),
             true,
         );
         // Another caller's request was out then, too.
         let other = sample(5_000, 9_500);
         let beside = stamps(6_000, ahead + 9_400);
-        dissection.add_at(readings(9_500, ahead), other, Some(beside), true);
+        dissection.add_at(readings(9_500, ahead), other, beside, true);
         let next = sample(11_000, 19_000);
         let after = stamps(ahead + 12_000, ahead + 16_000);
-        dissection.add_at(readings(19_000, ahead), next, Some(after), true);
+        dissection.add_at(readings(19_000, ahead), next, after, true);
         let anatomy = dissection.finish();
         assert_eq!(counts(&anatomy), [1, 0, 2]);
         let sent = &anatomy.parts[Part::Send];

@@ -215,10 +215,18 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         }
     }
 
-    /// Takes a success apart by its time stamps, `None` where one is missing; `counts` as [`Shared::record`] has it.
-    pub fn record_parts(&self, sample: Sample, stamps: Option<Stamps>, counts: bool) {
+    /// Takes a success apart by its time stamps, `None` where one is missing, and by the times that the server told;
+    /// `counts` as [`Shared::record`] has it.
+    pub fn record_parts(
+        &self,
+        sample: Sample,
+        stamps: Option<Stamps>,
+        server_times: Option<(u64, u64)>,
+        counts: bool,
+    ) {
         if let Some(dissection) = &self.dissection {
-            dissection.borrow_mut().add(sample, stamps, counts);
+            let mut dissection = dissection.borrow_mut();
+            dissection.add(sample, (stamps, server_times), counts);
         }
     }
 
