@@ -383,7 +383,8 @@ fn anatomy<'a>(step: &'a Value, names: &[&str]) -> &'a Value {
 fn round_trips_are_taken_apart_and_a_servers_delay_is_in_the_part_that_is_away() {
     let server = Server::start("tokio", &["--delay", "200us"]);
     for framing in ["line", "frame"] {
-        let flags = ["--anatomy", "--warmup", "20ms", "--framing", framing];
+        // The kernel begins to stamp some time after the first connection has asked for it.
+        let flags = ["--anatomy", "--warmup", "200ms", "--framing", framing];
         let output = run(&[
             &["latency", &server.url, "-n", "200", "--json", "-"][..],
             &flags,
@@ -409,7 +410,7 @@ fn round_trips_are_taken_apart_and_a_servers_delay_is_in_the_part_that_is_away()
 #[test]
 fn round_trips_over_http2_are_taken_apart_one_caller_a_connection() {
     let server = Server::start("grpc", &[]);
-    let flags = "-c 3 --connections 3 --requests 300 --warmup 20ms --anatomy --json -";
+    let flags = "-c 3 --connections 3 --requests 300 --warmup 200ms --anatomy --json -";
     let flags: Vec<&str> = flags.split(' ').collect();
     let output = run(&[&["throughput", &server.url][..], &flags].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -420,7 +421,7 @@ fn round_trips_over_http2_are_taken_apart_one_caller_a_connection() {
 fn a_servers_delay_is_in_its_own_part_where_it_tells_its_times() {
     for (kind, more) in [("tokio", "--delay"), ("threads", "--work")] {
         let server = Server::start(kind, &[more, "200us"]);
-        let flags = "-n 200 --anatomy --message times --warmup 20ms --json -";
+        let flags = "-n 200 --anatomy --message times --warmup 200ms --json -";
         let flags: Vec<&str> = flags.split(' ').collect();
         let output = run(&[&["latency", &server.url][..], &flags].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));

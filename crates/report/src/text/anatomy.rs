@@ -31,9 +31,9 @@ fn mark(part: Part, unicode: bool) -> &'static str {
     if unicode { with } else { without }
 }
 
-/// Columns beside the bars of several targets, and the length of the longest of these, in characters.
-const BESIDE: usize = 46;
+/// The length of a bar where there is hardly any room, and the width of the whole without a terminal, in characters.
 const SHORTEST: usize = 10;
+const WIDTH: usize = 80;
 
 /// The groups of requests that are told by their parts.
 const GROUPS: [&str; 2] = ["about p50", "beyond p99"];
@@ -80,8 +80,7 @@ fn in_width(
 /// Returns the parts of the round trips of several targets, by their names: those of the typical ones, and those of the
 /// slowest, each with bars on one scale; and which part of the first target's is the largest.
 pub(super) fn side_by_side(all: &[(&str, AnatomySummary)]) -> String {
-    let width = terminal_width().unwrap_or(usize::MAX);
-    beside(all, is_unicode(), width)
+    beside(all, is_unicode(), terminal_width().unwrap_or(WIDTH))
 }
 
 fn beside(all: &[(&str, AnatomySummary)], unicode: bool, width: usize) -> String {
@@ -89,9 +88,6 @@ fn beside(all: &[(&str, AnatomySummary)], unicode: bool, width: usize) -> String
         .iter()
         .flat_map(|(_, own)| own.parts.keys().copied())
         .collect();
-    let names = all.iter().map(|(name, _)| name.chars().count()).max();
-    let room = width.saturating_sub(BESIDE + names.unwrap_or(0));
-    let longest = room.clamp(SHORTEST, LENGTH) as f64;
     let key = |part: &Part| format!("{} {}", mark(*part, unicode), part.name());
     let key: Vec<String> = parts.iter().map(key).collect();
     let group = |(at, title): (usize, &str)| {
@@ -107,23 +103,24 @@ fn beside(all: &[(&str, AnatomySummary)], unicode: bool, width: usize) -> String
             .chain(parts.iter().map(|part| part.name()));
         let numbers = numbers.zip(iter::once(unit.name()).chain(iter::repeat("")));
         let titles = numbers.map(|(name, unit)| format!("{name} {unit}").trim_end().to_owned());
-        let columns: Vec<Column> = [Column::text("")]
+        let mut columns: Vec<Column> = [Column::text("")]
             .into_iter()
             .chain(titles.map(|title| Column::number("").titled(title)))
-            .chain([Column::text("").titled(key.join("  "))])
             .collect();
         let row = |(name, own): &(&str, &PartMeans)| {
             let times = parts.iter().map(|part| own.means.get(part).copied());
             let times = [Some(own.total())].into_iter().chain(times);
             let times = times.map(|time| or_dash(time.map(|time| unit.show(time))));
-            let bar = drawn(own, unicode, longest / most);
-            [(*name).to_owned()]
-                .into_iter()
-                .chain(times)
-                .chain([bar])
-                .collect()
+            [(*name).to_owned()].into_iter().chain(times).collect()
         };
-        let rows: Vec<Vec<String>> = means.iter().map(row).collect();
+        let mut rows: Vec<Vec<String>> = means.iter().map(row).collect();
+        let numbers = Table::whole(&columns, &rows);
+        let used = numbers.lines().map(|line| line.chars().count() + 2).max()?;
+        let longest = width.saturating_sub(used).clamp(SHORTEST, LENGTH) as f64;
+        columns.push(Column::text("").titled(key.join("  ")));
+        for (row, (_, own)) in rows.iter_mut().zip(&means) {
+            row.push(drawn(own, unicode, longest / most));
+        }
         (!rows.is_empty()).then(|| Table::whole(&columns, &rows))
     };
     let mut blocks: Vec<String> = GROUPS.into_iter().enumerate().filter_map(group).collect();
@@ -324,13 +321,13 @@ mod tests {
             AnatomySummary::of(&anatomy)
         };
         let all = [("TCP", of(8_000, 68_000)), ("gRPC", of(38_000, 260_000))];
-        let text = beside(&all, false, 90);
+        let text = beside(&all, false, 76);
         let expected = "      about p50 us  send  away  wake  # send  . away  = wake
-TCP           30.0  2.00  8.00  20.0  #......=============
-gRPC          60.0  2.00  38.0  20.0  #..........................=============
+TCP           30.0  2.00  8.00  20.0  #.....=============
+gRPC          60.0  2.00  38.0  20.0  #........................=============
       beyond p99 us  send  away  wake  # send  . away  = wake
 TCP            78.0  2.00  8.00  68.0  .=========
-gRPC            300  2.00  38.0   260  .....===================================
+gRPC            300  2.00  38.0   260  .....================================
 TCP: of 30.0 us, 20.0 us are this client waking up and reading the reply
 gRPC: of 1,001 requests have no parts: 1 for lack of time stamps of their own";
         assert_eq!(text, expected);
