@@ -3,7 +3,7 @@
 use clap::Args;
 use netping_client::{plan::Plan, transport::Kind};
 
-use crate::error::require;
+use crate::error::usage;
 
 /// The flag that takes requests apart.
 #[derive(Debug, Clone, Copy, Args)]
@@ -24,33 +24,44 @@ impl AnatomyArgs {
         if !self.anatomy {
             return Ok(());
         }
-        let (load, url) = (&plan.load, &plan.target.url);
-        require(
-            load.kind.is_over_tcp(),
-            format!("--anatomy is by the time stamps of TCP, and {url} is over QUIC: leave it out"),
-        )?;
-        require(
-            load.kind != Kind::GrpcTonic,
-            "--anatomy is not for --grpc-client tonic, which does not give its sockets: use --grpc-client h2",
-        )?;
-        require(
-            plan.target.unix_socket.is_none(),
-            "--anatomy is by the time stamps of TCP, which a Unix socket does not have: leave one of them out",
-        )?;
-        require(
-            load.requests_per_connection.is_none(),
-            "--anatomy is of requests on open connections: leave out --requests-per-connection and \
-             --new-connection-per-request",
-        )?;
-        let (callers, connections) = (load.callers, load.connections);
-        require(
-            callers <= connections,
-            format!(
-                "--anatomy needs one request at a time on each connection, whose time stamps are otherwise nobody's: \
-                 give {callers} callers --connections {callers}, not {connections}"
-            ),
-        )?;
+        if let Some(objection) = objection(plan) {
+            return Err(usage(objection));
+        }
         plan.execution.anatomy = true;
         Ok(())
     }
+}
+
+/// Says why a plan's requests cannot be taken apart, if that is so.
+pub fn objection(plan: &Plan) -> Option<String> {
+    let (load, url) = (&plan.load, &plan.target.url);
+    let (callers, connections) = (load.callers, load.connections);
+    if !load.kind.is_over_tcp() {
+        return Some(format!(
+            "--anatomy is by the time stamps of TCP, and {url} is over QUIC: leave it out"
+        ));
+    }
+    if callers > connections {
+        return Some(format!(
+            "--anatomy needs one request at a time on each connection, whose time stamps are otherwise nobody's: \
+             give {callers} callers --connections {callers}, not {connections}"
+        ));
+    }
+    let others = [
+        (
+            load.kind == Kind::GrpcTonic,
+            "--anatomy is not for --grpc-client tonic, which does not give its sockets: use --grpc-client h2",
+        ),
+        (
+            plan.target.unix_socket.is_some(),
+            "--anatomy is by the time stamps of TCP, which a Unix socket does not have: leave one of them out",
+        ),
+        (
+            load.requests_per_connection.is_some(),
+            "--anatomy is of requests on open connections: leave out --requests-per-connection and \
+             --new-connection-per-request",
+        ),
+    ];
+    let found = others.into_iter().find(|(is_so, _)| *is_so);
+    found.map(|(_, objection)| objection.to_owned())
 }

@@ -186,6 +186,11 @@ fn table(anatomy: &AnatomySummary, unicode: bool) -> String {
     Table::whole(&columns, &rows)
 }
 
+/// Names the largest part of a measurement's typical round trips.
+pub fn largest_part(anatomy: &AnatomySummary) -> Option<String> {
+    largest(anatomy.typical.as_ref()?)
+}
+
 /// Names the largest part of typical requests.
 fn largest(typical: &PartMeans) -> Option<String> {
     let (part, mean) = typical.largest()?;

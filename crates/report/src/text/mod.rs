@@ -19,6 +19,7 @@ use crate::{ab, balance::remarks, verdict};
 
 pub(crate) use merge::table as contributions;
 
+pub use anatomy::largest_part;
 pub(crate) use compare::APART;
 pub use compare::{comparison, comparison_in_full};
 pub use published::{Published, PublishedRow, published, setting_names};

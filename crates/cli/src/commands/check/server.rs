@@ -7,9 +7,11 @@ use netping_client::{
     interrupt::Interrupt,
     plan::{Extent, Plan, Warmup},
     probe::metrics::{Probe, Reading, ServerSource},
+    transport,
     workload::first_call::first_call,
 };
 use netping_measure::times::Time;
+use netping_report::text;
 use netping_results::{
     format::thousands,
     metric::{P50, P99},
@@ -18,6 +20,7 @@ use netping_results::{
 };
 
 use crate::{
+    args::anatomy,
     environment,
     observation::{Observation, Observations},
     run::{
@@ -28,8 +31,12 @@ use crate::{
     },
 };
 
-/// Requests whose round trips are shown.
+/// Requests whose round trips are shown, and those that are taken apart.
 const REQUESTS: u64 = 1000;
+const TAKEN_APART: u64 = 200;
+
+/// Time in which the kernel begins to stamp what comes, once it has been asked.
+const FIRST_STAMPS: Duration = Duration::from_millis(200);
 
 /// Looks at the server of `plan`, for runs with this number of connections; its clock may be off by
 /// `max_clock_error`.
@@ -43,6 +50,7 @@ pub fn look(
     if !about_round_trips(&mut found, plan, interrupt) {
         return found.all;
     }
+    about_parts(&mut found, plan, interrupt);
     match Probe::new(plan.target.server.clone()).read() {
         Ok(reading) => about_metrics(&mut found, &reading, connections),
         Err(_) if plan.target.server == ServerSource::Nowhere => {}
@@ -85,6 +93,25 @@ fn about_round_trips(found: &mut Observations, plan: &Plan, interrupt: &Interrup
         .add("round trip", value)
         .object_unless(failed == 0, remedy);
     true
+}
+
+/// Takes round trips apart, where that is possible: on their own, as it costs time.
+fn about_parts(found: &mut Observations, plan: &Plan, interrupt: &Interrupt) {
+    let mut plan = plan.clone();
+    if anatomy::objection(&plan).is_some() || !transport::has_stamps() {
+        return;
+    }
+    plan.execution.anatomy = true;
+    plan.execution.warmup = Warmup::Time(FIRST_STAMPS);
+    plan.execution.extent = Extent::Requests(TAKEN_APART);
+    let unseen = Progress::new(ProgressForm::None, None, interrupt);
+    let Ok(measured) = engine::run(&plan, interrupt, &unseen) else {
+        return;
+    };
+    let parts = step(&plan, &measured, Place::ALONE).anatomy;
+    if let Some(largest) = parts.as_ref().and_then(text::largest_part) {
+        found.add("where the time goes", largest);
+    }
 }
 
 fn about_metrics(found: &mut Observations, reading: &Reading, connections: u64) {
