@@ -13,7 +13,7 @@ use crate::{
     comparison::{Compared, Family},
     environment_diff::{EnvironmentDiff, diff},
     metric::{BULK, COMPARED, Metric},
-    run::{Kind, Measurement, Run, Step},
+    run::{Measurement, Run, Step},
     warning::Warnings,
 };
 
@@ -33,10 +33,10 @@ pub struct FileComparison<'a> {
     pub is_apart: bool,
 }
 
-/// Returns the measurements that are compared: not those of a ladder which only take round trips apart.
+/// Returns the measurements that are compared.
 fn comparable(run: &Run) -> Vec<Measurement<'_>> {
     let mut all = run.measurements();
-    all.retain(|own| run.kind != Kind::Ladder || !own.settings().anatomy);
+    all.retain(|own| run.is_compared(own.first()));
     all
 }
 
@@ -159,6 +159,7 @@ mod tests {
     use crate::comparison::Finding;
     use crate::fixtures::{self, run, step};
     use crate::metric;
+    use crate::run::Kind;
 
     /// Replies around `level` nanoseconds, a little different in each second.
     fn around(level: u64) -> Step {
