@@ -22,7 +22,7 @@ use crate::{
 // A ladder's steps are too short for it.
 #[command(mut_arg("live", |flag| flag.hide(true)))]
 pub struct LadderArgs {
-    /// Three rounds, in about 15 s: too few to call anything a difference
+    /// Three rounds, in about 20 s: too few to call anything a difference
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
     /// Also measure mutual TLS, and messages of 581 bytes
