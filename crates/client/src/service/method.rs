@@ -120,7 +120,7 @@ pub(super) fn parts(target: &Target) -> (&str, &str) {
 }
 
 fn message(kind: &MessageDescriptor, json: &str) -> Result<DynamicMessage, String> {
-    let mut parser = serde_json::Deserializer::from_str(json);
+    let mut parser = serde_json::Deserializer::from_slice(json.as_bytes());
     let message = kind.clone().deserialize(&mut parser);
     message.map_err(|error| format!("it does not fit {}: {error}", kind.full_name()))
 }

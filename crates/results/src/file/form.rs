@@ -61,7 +61,8 @@ impl Run {
     /// Those of `serde_json`, if it could not be read again: JSON has no number that is not finite.
     pub fn to_json(&self) -> serde_json::Result<String> {
         let text = serde_json::to_string_pretty(&ResultFile::of(self))? + "\n";
-        match serde_json::from_str::<Self>(&text) {
+        // As from a file: reading other forms of text would be compiled once more.
+        match serde_json::from_slice::<Self>(text.as_bytes()) {
             Ok(_) => Ok(text),
             Err(error) => Err(Error::custom(format!(
                 "a number of the result is not finite, which is a fault of netping: {error}"

@@ -7,10 +7,7 @@ use std::{
     path::Path,
 };
 
-use serde::{
-    Deserialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::Value;
 
 use crate::{
@@ -117,9 +114,10 @@ impl Run {
             return Err(Unreadable::OtherVersion { version, tool });
         }
         let clean = clean(json);
-        let mut run: Self = parse(json, clean.as_ref())?;
+        let json = clean.as_deref().unwrap_or(json);
+        let mut run: Self = serde_json::from_slice(json).map_err(Unreadable::Form)?;
         if version == u64::from(version_2::VERSION) {
-            let old = parse(json, clean.as_ref())?;
+            let old = serde_json::from_slice(json).map_err(Unreadable::Form)?;
             version_2::upgrade(&mut run, old).map_err(Unreadable::Unsound)?;
         }
         check(&run).map_err(Unreadable::Unsound)?;
@@ -130,27 +128,26 @@ impl Run {
 /// The field that is no text for people, and is repeated to the letter.
 const COMMAND_LINE: &str = "command_line";
 
-/// Reads a file, or its clean form.
-fn parse<T: DeserializeOwned>(json: &[u8], clean: Option<&Value>) -> Result<T, Unreadable> {
-    let read = clean.map_or_else(|| serde_json::from_slice(json), T::deserialize);
-    read.map_err(Unreadable::Form)
-}
-
 /// Returns a file whose texts, which may be somebody else's, are each one line that can be shown; `None` where
 /// they are so already.
-fn clean(json: &[u8]) -> Option<Value> {
+fn clean(json: &[u8]) -> Option<Vec<u8>> {
     // Control characters are escaped in JSON, and all others that matter are not in ASCII.
     if json.iter().all(|byte| byte.is_ascii() && *byte != b'\\') {
         return None;
     }
     let mut file: Value = serde_json::from_slice(json).unwrap_or_default();
+    let mut is_changed = false;
     let mut open = vec![&mut file];
     while let Some(value) = open.pop() {
         match value {
-            Value::String(text) if text.contains(is_unsafe) => *text = on_one_line(text),
+            Value::String(text) if text.contains(is_unsafe) => {
+                *text = on_one_line(text);
+                is_changed = true;
+            }
             Value::Array(all) => open.extend(all),
             Value::Object(fields) => {
                 if fields.keys().any(|name| name.contains(is_unsafe)) {
+                    is_changed = true;
                     let old = mem::take(fields).into_iter();
                     fields.extend(old.map(|(name, value)| (on_one_line(&name), value)));
                 }
@@ -160,7 +157,7 @@ fn clean(json: &[u8]) -> Option<Value> {
             _ => {}
         }
     }
-    Some(file)
+    is_changed.then(|| serde_json::to_vec(&file).unwrap_or_default())
 }
 
 fn open(path: &Path) -> Result<Vec<u8>, Unreadable> {
