@@ -34,11 +34,11 @@ const NOT_CLAIMED: &str = "-";
 pub(super) fn text(run: &Run) -> String {
     let compared = run.compared();
     let measurements = run.measurements();
-    let (apart, whole): (Vec<_>, Vec<_>) = measurements
+    let anatomy = taken_apart(&measurements);
+    let loads = measurements
         .into_iter()
-        .partition(|own| own.settings().anatomy);
-    let anatomy = taken_apart(&apart);
-    let loads = grouped(whole.into_iter().map(|own| (title(own.settings()), own)));
+        .map(|own| (title(own.settings()), own));
+    let loads = grouped(loads);
     let tables = loads.iter().map(|(title, all)| {
         let metric = metric_of(all[0].settings());
         let units = Units::of(metric, all, &compared);

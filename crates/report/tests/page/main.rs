@@ -86,7 +86,7 @@ fn each_kind_of_run_leads_with_the_chart_that_answers_its_question() {
             vec!["trials", "shift"],
             vec!["differences-trials", "quantiles", "fairness"],
         ),
-        (fixture::ladder(), vec!["ladder"], vec![]),
+        (fixture::ladder(), vec!["anatomy", "ladder"], vec![]),
         (
             fixture::connect(),
             vec!["connect"],
@@ -116,6 +116,30 @@ fn each_kind_of_run_leads_with_the_chart_that_answers_its_question() {
     let mut rungs = fixture::balances();
     rungs.kind = Kind::Ladder;
     assert_eq!(leads(rungs), [["ladder"], ["balance"]]);
+}
+
+#[test]
+fn a_ladder_begins_with_the_parts_of_round_trips_as_wide_as_the_page() {
+    let run = fixture::ladder();
+    let tables = text::tables(&run);
+    let title = "Where a round trip's time goes: one caller\n";
+    let (_, below) = tables.split_once(title).unwrap();
+    let (above, _) = below.split_once("\n\n").unwrap();
+    let rungs = above.lines().filter(|line| line.starts_with("TCP+TLS "));
+    // About p50, and beyond p99.
+    assert_eq!(rungs.count(), 2, "{above}");
+    assert!(!above.contains("QUIC"), "{above}");
+    let charts = page::charts(std::slice::from_ref(&run));
+    let names = charts[0].panels[0]
+        .series
+        .iter()
+        .map(|row| row.name.as_str());
+    assert_eq!(
+        names.collect::<Vec<_>>(),
+        ["TCP tokio", "TCP again", "TCP+TLS"]
+    );
+    let html = page::html(&[run]);
+    assert_eq!(html.matches("class=\"chart wide\"").count(), 2);
 }
 
 #[test]

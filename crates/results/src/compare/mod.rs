@@ -33,13 +33,6 @@ pub struct FileComparison<'a> {
     pub is_apart: bool,
 }
 
-/// Returns the measurements that are compared.
-fn comparable(run: &Run) -> Vec<Measurement<'_>> {
-    let mut all = run.measurements();
-    all.retain(|own| run.is_compared(own.first()));
-    all
-}
-
 /// Compares a run with a base. Measurements go together by label, by settings and by their order;
 /// the server's address may be another one. Metrics of `asked` are compared in addition to those
 /// always shown.
@@ -52,7 +45,7 @@ pub fn compare_runs<'a>(
         pairs,
         only_base,
         only_new,
-    } = matched(comparable(base), comparable(new));
+    } = matched(base.measurements(), new.measurements());
     let claimed = |base: &Measurement<'_>| {
         let metrics = metrics(base, asked).into_iter();
         metrics.filter(|metric| metric.is_claimed()).count()
@@ -159,7 +152,6 @@ mod tests {
     use crate::comparison::Finding;
     use crate::fixtures::{self, run, step};
     use crate::metric;
-    use crate::run::Kind;
 
     /// Replies around `level` nanoseconds, a little different in each second.
     fn around(level: u64) -> Step {
@@ -195,22 +187,6 @@ mod tests {
                     "{change:?}"
                 );
             }
-        }
-    }
-
-    #[test]
-    fn windows_of_a_ladder_that_take_round_trips_apart_are_not_compared() {
-        let mut apart = around(11_000);
-        apart.settings.anatomy = true;
-        let steps = [around(10_000), apart].into_iter().enumerate();
-        let numbered = steps.map(|(measurement, step)| Step {
-            measurement,
-            ..step
-        });
-        let mut run = run(numbered.collect());
-        for (kind, pairs) in [(Kind::Ladder, 1), (Kind::Latency, 2)] {
-            run.kind = kind;
-            assert_eq!(compare_runs(&run, &run, &[]).pairs.len(), pairs);
         }
     }
 

@@ -30,8 +30,7 @@ impl Run {
     /// Returns its rounds; `None` for a run without rounds, or before the first measurement.
     pub fn whole_rounds(&self) -> Option<WholeRounds> {
         self.order_seed?;
-        let mut steps = self.steps.iter().rev();
-        let last = steps.find(|step| self.is_compared(step))?;
+        let last = self.steps.last()?;
         let all = self.in_a_round(last);
         let mut measured: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
         for step in &self.steps {
@@ -52,17 +51,11 @@ impl Run {
         })
     }
 
-    /// Returns true unless the step belongs to a ladder and only takes round trips apart, which not every round does.
-    pub(crate) fn is_compared(&self, step: &Step) -> bool {
-        self.kind != Kind::Ladder || !step.settings.anatomy
-    }
-
     /// Returns the measurements of a whole round like that of `step`, those that were not made yet among
     /// them.
     fn in_a_round(&self, step: &Step) -> BTreeSet<usize> {
         let pairings = self.pairings.iter().flat_map(|own| [own.base, own.new]);
-        let compared = self.steps.iter().filter(|own| self.is_compared(own));
-        let measured = compared.map(|own| own.measurement);
+        let measured = self.steps.iter().map(|own| own.measurement);
         let all: BTreeSet<usize> = pairings.chain(measured).collect();
         // Their rounds go through all loads.
         if matches!(self.kind, Kind::Ladder | Kind::Ab | Kind::Bulk) {
@@ -122,22 +115,6 @@ mod tests {
         assert_eq!(rounds(Kind::Ladder, &round), (1, None));
         assert_eq!(rounds(Kind::Ladder, &round[..3]), (0, Some(cut(1, 3, 4))));
         assert_eq!(run(Kind::Ladder, &[]).whole_rounds(), None);
-    }
-
-    #[test]
-    fn a_round_of_a_ladder_is_whole_without_windows_that_take_round_trips_apart() {
-        let mut run = run(Kind::Ladder, &[(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]);
-        run.steps[4].settings.anatomy = true;
-        let mut again = run.steps[..4].to_vec();
-        for step in &mut again {
-            step.trial = 2;
-        }
-        run.steps.extend(again);
-        let mut apart = run.steps[4].clone();
-        apart.trial = 3;
-        run.steps.push(apart);
-        let rounds = run.whole_rounds().unwrap();
-        assert_eq!((rounds.whole, rounds.cut), (2, None));
     }
 
     #[test]

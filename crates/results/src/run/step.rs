@@ -52,7 +52,8 @@ pub struct Step {
     /// The messages of its calls, if these stream.
     #[serde(default)]
     pub messages: Option<MessageSummary>,
-    /// The parts of its round trips, if they were asked for.
+    /// The parts of its round trips, if they were asked for; in a ladder, of those in a window of their own in the same
+    /// round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anatomy: Option<AnatomySummary>,
     /// The spread of its requests over connections; absent with fewer than two.

@@ -34,7 +34,7 @@ pub struct LadderArgs {
     /// Callers under load, each on a connection of its own
     #[arg(short = 'c', long, alias = "concurrency", default_value = "64", value_name = "N", value_parser = number_in::<u16>(2..=4096))]
     pub callers: u16,
-    /// Connections that these callers share in the third block
+    /// Connections that these callers share in the block about sharing
     #[arg(long, default_value = "4", value_name = "N", value_parser = number_in::<u16>(1..=4096))]
     pub connections: u16,
     /// A further rung: the command of any server, behind its name; '{listen}' in it becomes the address to listen on.

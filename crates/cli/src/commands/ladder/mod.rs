@@ -2,7 +2,7 @@
 //!
 //! All servers run from the beginning to the end. A round measures every rung under the load of every
 //! block once, in random order, and rungs are compared within rounds. In every other round, round trips are also taken
-//! apart, in windows of their own, since that costs time.
+//! apart. Since that costs time, it is done in windows of their own, of which nothing else is kept.
 
 pub mod args;
 mod checks;
@@ -20,8 +20,8 @@ use netping_client::{
 };
 use netping_protocol::{frame::Reply, message, pki};
 use netping_results::{
-    run::{Kind, Pairing},
-    warning::Subject,
+    run::{Kind, Pairing, Step},
+    warning::{ForeignLoad, Subject},
 };
 use netping_system::cores;
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
@@ -72,10 +72,7 @@ pub fn run(args: &LadderArgs) -> anyhow::Result<Verdict> {
         let (rungs, mut servers) = start(args, folder, &sides.servers)?;
         runner.place(&sides);
         let blocks = Block::all(args.callers.into(), args.connections.into(), args.full);
-        let mut cells = cells(&rungs, &servers, &blocks, folder)?;
-        if transport::has_stamps() {
-            cells.extend(anatomy(&cells));
-        }
+        let cells = cells(&rungs, &servers, &blocks, folder)?;
         // The first block has all rungs, with one caller, and those of the user's come last.
         for at in rungs.len() - args.started.len()..rungs.len() {
             started::await_answer(
@@ -143,23 +140,41 @@ fn cells<'a>(
     Ok(cells)
 }
 
-/// Returns the rungs over TCP with one caller, whose round trips are taken apart and compared with nothing.
-fn anatomy<'a>(cells: &[RungUnderLoad<'a>]) -> Vec<RungUnderLoad<'a>> {
-    let is_alone = |cell: &&RungUnderLoad<'_>| {
-        cell.block.callers == 1 && !cell.block.is_message && cell.plan.load.kind.is_over_tcp()
-    };
-    let apart = |cell: &RungUnderLoad<'a>| {
-        let mut plan = cell.plan.clone();
-        plan.execution.anatomy = true;
-        plan.execution.extent = Extent::Time(ANATOMY_WINDOW);
-        RungUnderLoad {
-            rung: cell.rung,
-            block: cell.block,
-            plan,
-            base: None,
+/// Windows in which round trips are taken apart.
+struct Anatomies {
+    /// The place of the cell that each belongs to.
+    places: Vec<usize>,
+    plans: Vec<Plan>,
+}
+
+impl Anatomies {
+    /// Returns one for each rung over TCP with one caller; none where the kernel has no time stamps.
+    fn of(cells: &[RungUnderLoad<'_>]) -> Self {
+        let is_alone = |cell: &RungUnderLoad<'_>| {
+            cell.block.callers == 1 && !cell.block.is_message && cell.plan.load.kind.is_over_tcp()
+        };
+        let alone = cells.iter().enumerate().filter(|(_, cell)| is_alone(cell));
+        let wanted = alone.filter(|_| transport::has_stamps());
+        let apart = |(place, cell): (usize, &RungUnderLoad<'_>)| {
+            let mut plan = cell.plan.clone();
+            plan.execution.anatomy = true;
+            plan.execution.extent = Extent::Time(ANATOMY_WINDOW);
+            (place, plan)
+        };
+        let (places, plans) = wanted.map(apart).unzip();
+        Self { places, plans }
+    }
+
+    /// Moves the parts of round trips from the windows behind the cells' own to those that they belong to, unless
+    /// others disturbed them.
+    fn attach(&self, steps: &mut Vec<Step>) {
+        let first = steps.len() - self.places.len();
+        for (place, apart) in self.places.iter().zip(steps.split_off(first)) {
+            if ForeignLoad::of_window(&apart).is_none() {
+                steps[*place].anatomy = apart.anatomy;
+            }
         }
-    };
-    cells.iter().filter(is_alone).map(apart).collect()
+    }
 }
 
 fn plan(
@@ -200,9 +215,9 @@ fn climb(
     rungs: &[Rung],
     servers: &mut [ServerProcess],
 ) -> anyhow::Result<()> {
-    let plans: Vec<&Plan> = cells.iter().map(|cell| &cell.plan).collect();
-    // Those that take round trips apart come last.
-    let compared = plans.iter().filter(|plan| !plan.execution.anatomy).count();
+    let anatomies = Anatomies::of(cells);
+    let compared: Vec<&Plan> = cells.iter().map(|cell| &cell.plan).collect();
+    let all: Vec<&Plan> = compared.iter().copied().chain(&anatomies.plans).collect();
     let seed = environment::random_seed();
     let pairing = |(new, cell): (usize, &RungUnderLoad<'_>)| {
         Some(Pairing {
@@ -220,17 +235,17 @@ fn climb(
         let (round, begun) = (pace.next(), clock.now());
         let progress = &runner.console.progress;
         progress.begin_round(round, pace.left().map(Deadline::after));
-        let in_round = if round % 2 == 1 {
-            &plans[..]
-        } else {
-            &plans[..compared]
-        };
-        let steps = runner.round(in_round, round, &mut random);
+        let is_apart = round % 2 == 1;
+        let plans = if is_apart { &all } else { &compared };
+        let steps = runner.round(plans, round, &mut random);
         // A round in which a server has ended is none.
         require_running(rungs, servers)?;
-        let Some(steps) = steps.map_err(|failure| with_rung(failure, rungs, servers))? else {
+        let Some(mut steps) = steps.map_err(|failure| with_rung(failure, rungs, servers))? else {
             break;
         };
+        if is_apart {
+            anatomies.attach(&mut steps);
+        }
         if round == 1 {
             require_replies(&steps)?;
         }
@@ -247,4 +262,44 @@ fn make_credentials(folder: &Path) -> anyhow::Result<()> {
     let mut files = credentials::certificates(&hosts, &pki::LEAF)?;
     files.push(credentials::shared_key()?);
     credentials::write(folder, &files, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_measure::anatomy::Anatomy;
+    use netping_results::{anatomy::AnatomySummary, fixtures, warning::SideOfCpus};
+
+    use super::*;
+
+    #[test]
+    fn parts_of_round_trips_go_to_their_cells_unless_their_window_was_disturbed() {
+        let anatomies = Anatomies {
+            places: vec![0, 2, 3],
+            plans: Vec::new(),
+        };
+        let apart = |requests| {
+            let anatomy = Anatomy {
+                without_stamps: requests,
+                ..Anatomy::default()
+            };
+            let mut step = fixtures::step(1, |_| vec![1000; 10]);
+            step.anatomy = Some(AnatomySummary::of(&anatomy));
+            step
+        };
+        let mut disturbed = apart(2);
+        let load = ForeignLoad {
+            side: SideOfCpus::Client,
+            others: 0.1,
+            steal: 0.0,
+            waited: 0.0,
+            busiest: None,
+        };
+        disturbed.warnings.push(load.into());
+        let mut steps = vec![fixtures::step(1, |_| vec![1000; 10]); 4];
+        steps.extend([apart(1), disturbed, apart(3)]);
+        anatomies.attach(&mut steps);
+        let found = steps.iter().map(|step| step.anatomy.as_ref());
+        let found: Vec<_> = found.map(|own| own.map(|own| own.without_stamps)).collect();
+        assert_eq!(found, [Some(1), None, None, Some(3)]);
+    }
 }

@@ -27,7 +27,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut parts = BTreeSet::new();
     for (at, run) in runs.iter().enumerate() {
         let mut all = run.measurements();
-        all.retain(|own| own.settings().anatomy);
+        all.retain(|own| own.trials.iter().any(|step| step.anatomy.is_some()));
         let names = apart(&all.iter().collect::<Vec<_>>());
         for own in &all {
             let of_trials = own.trials.iter().filter_map(|step| step.anatomy.as_ref());

@@ -36,9 +36,7 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let mut note = NOTE.to_owned();
     for (at, (run, pairs)) in runs.iter().zip(&compared).enumerate() {
         let all = run.measurements();
-        let loads = all
-            .iter()
-            .filter(|own| run.kind == Kind::Ladder && !own.settings().anatomy);
+        let loads = all.iter().filter(|_| run.kind == Kind::Ladder);
         for (load, rungs) in
             grouped(loads.map(|own| (of_run(runs, at, &load(own.settings())), own)))
         {
