@@ -18,8 +18,8 @@ pub fn check(tell: Tell<'_>) {
     tell(clients_wake_up());
 }
 
-/// A server that works for 200 us on each request: the median of its part grows by as much, and of no other part. Both
-/// ends poll, since a core that waits longer also takes longer to wake up.
+/// A server that works for 200 us on each request: the median of its part grows by as much, and no other part's does.
+/// Both ends poll, since a core that waits longer also takes longer to wake up.
 fn servers_time() -> Truth {
     let parts = ["send", "out", "server", "back", "wake"];
     let mut differences = vec![Vec::new(); parts.len()];

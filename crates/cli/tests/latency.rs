@@ -386,7 +386,7 @@ fn round_trips_are_taken_apart_and_a_servers_delay_is_in_the_part_that_is_away()
         // The kernel begins to stamp some time after the first connection has asked for it.
         let flags = ["--anatomy", "--warmup", "200ms", "--framing", framing];
         let output = run(&[
-            &["latency", &server.url, "-n", "200", "--json", "-"][..],
+            &["latency", &server.url, "-n", "400", "--json", "-"][..],
             &flags,
         ]
         .concat());
@@ -399,8 +399,16 @@ fn round_trips_are_taken_apart_and_a_servers_delay_is_in_the_part_that_is_away()
             least("send") < 200_000 && least("wake") < 200_000,
             "{parts}"
         );
+        let cost = &steps[0]["cost"];
+        for name in ["system_seconds", "context_switches"] {
+            let workers = cost[format!("client_worker_{name}")].as_array();
+            assert_eq!(workers.unwrap().len(), 1, "{name}");
+        }
+        // It slept at least once for each request.
+        let switches = cost["client_worker_context_switches"][0].as_u64().unwrap();
+        assert!(switches >= 200, "{switches}");
         let text = stderr(&output);
-        let told = ["\n  about p50 ", " wake ", "\n  of "];
+        let told = ["\n  about p50 ", " wake ", " us are spent "];
         assert!(told.iter().all(|part| text.contains(part)), "{text}");
     }
     let plain = steps(&latency(&[&server.url, "--json", "-"]));
@@ -434,7 +442,7 @@ fn a_servers_delay_is_in_its_own_part_where_it_tells_its_times() {
             assert!(least(part) < 200_000, "{part}: {parts}");
         }
         assert!(
-            stderr(&output).contains(" us are the server\n"),
+            stderr(&output).contains(" us are spent in the server\n"),
             "{}",
             stderr(&output)
         );

@@ -19,17 +19,19 @@ use crate::{
 pub enum Part {
     /// From the start until the kernel hands the request's last byte to the network device.
     Send,
-    /// From then until the reply's last byte has come from the device: the network and the server.
+    /// From when the request was sent until the reply's last byte has come from the device: the network and the server.
     Away,
-    /// Of that, all but the server's time: the way there and back, and the server's wake-up.
+    /// That time without the server's own: what is in [`Out`](Self::Out) and [`Back`](Self::Back).
     Network,
-    /// From then until the server has read the request: the way there, and the server's wake-up.
+    /// From when the request was sent until the server has read and decrypted it: the way there, and the wait for the
+    /// server's thread.
     Out,
-    /// From when the server has read the request until it hands its reply to the kernel.
+    /// From when the server has read the request until it has its reply.
     Server,
-    /// From then until the reply's last byte has come from the device.
+    /// From when the server has its reply until this has come from the device: encryption, the server's system call,
+    /// and the way back.
     Back,
-    /// From then to the end: until the client wakes up, reads the reply and verifies it.
+    /// From when the reply has come from the device to the end: until the client wakes up, reads the reply and verifies it.
     Wake,
 }
 

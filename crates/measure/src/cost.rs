@@ -9,6 +9,10 @@ impl Cost {
         self.client_worker_run_delay_seconds.extend(delay);
         let cpu = &other.client_worker_cpu_seconds;
         self.client_worker_cpu_seconds.extend(cpu);
+        let system = &other.client_worker_system_seconds;
+        self.client_worker_system_seconds.extend(system);
+        let switches = &other.client_worker_context_switches;
+        self.client_worker_context_switches.extend(switches);
         let (cores, moves) = (&other.client_worker_cores, &other.client_worker_moves);
         self.client_worker_cores.extend_from_slice(cores);
         self.client_worker_moves.extend(moves);
@@ -32,6 +36,13 @@ impl Cost {
 pub struct Cost {
     /// CPU time of each of the client's workers over the window, in seconds.
     pub client_worker_cpu_seconds: Vec<f64>,
+    /// CPU time that the kernel spent for each of the client's workers over the window, in seconds; it is counted by
+    /// the clock's ticks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_worker_system_seconds: Vec<f64>,
+    /// Context switches of each of the client's workers over the window.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_worker_context_switches: Vec<u64>,
     /// Time over the window for which each of the client's workers was ready to run but another
     /// thread had its CPU, in seconds.
     #[serde(default)]

@@ -104,10 +104,10 @@ impl AnatomySummary {
         let requests = counts.fold(0, u64::saturating_add);
         let has_slowest = is_backed(requests, 100.0 * SLOWEST.start);
         let own: Vec<Part> = parts.keys().copied().collect();
-        let means = |shares| means(&own, &by_total, requests, shares);
+        let of = |shares| means(&own, &by_total, requests, shares);
         Self {
-            typical: means(TYPICAL),
-            slowest: has_slowest.then(|| means(SLOWEST)).flatten(),
+            typical: of(TYPICAL),
+            slowest: has_slowest.then(|| of(SLOWEST)).flatten(),
             parts: parts
                 .into_iter()
                 .map(|(part, times)| (part, Times::of(times)))
@@ -124,8 +124,9 @@ impl AnatomySummary {
         counts.fold(0, u64::saturating_add)
     }
 
-    /// Checks that the parts add up: all parts of which each request has one have as many times as there are requests,
-    /// and the sums of each group are those of service times that belong to it.
+    /// Checks that the parts add up: each request has one send and one wake, and one of away, network and out; with
+    /// network or out it has one server, with out one back. The sums of each group are those of service times that
+    /// belong to it.
     ///
     /// # Errors
     /// The contradiction.

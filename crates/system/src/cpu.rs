@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use nix::{
     sys::{
         resource::{UsageWho, getrusage},
-        time::TimeValLike,
+        time::{TimeVal, TimeValLike},
     },
     time::{ClockId, clock_gettime},
 };
@@ -29,10 +29,32 @@ pub fn process_time() -> Duration {
 /// that is not known.
 pub fn process_system_time() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_SELF);
-    let time = usage.map(|usage| usage.system_time());
-    time.map_or(Duration::ZERO, |time| {
-        Duration::from_micros(time.num_microseconds().unsigned_abs())
-    })
+    usage.map_or(Duration::ZERO, |usage| duration(usage.system_time()))
+}
+
+fn duration(time: TimeVal) -> Duration {
+    Duration::from_micros(time.num_microseconds().unsigned_abs())
+}
+
+/// What the kernel counts of a thread (getrusage(2)).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ThreadUsage {
+    /// The part of its CPU time that the kernel spent for it.
+    pub system_time: Duration,
+    /// Times that it gave its CPU to another thread, to wait or because it had to.
+    pub context_switches: u64,
+}
+
+/// Returns the kernel's counts of the calling thread; zeros where they are not known.
+pub fn thread_usage() -> ThreadUsage {
+    let Ok(usage) = getrusage(UsageWho::RUSAGE_THREAD) else {
+        return ThreadUsage::default();
+    };
+    let switches = usage.voluntary_context_switches() + usage.involuntary_context_switches();
+    ThreadUsage {
+        system_time: duration(usage.system_time()),
+        context_switches: switches.unsigned_abs(),
+    }
 }
 
 /// Returns the time that the calling thread was ready to run but another one ran on its CPU

@@ -57,7 +57,8 @@ pub struct RequestArgs {
     #[arg(long, value_name = "BYTES", value_parser = bytes_in::<u32>(..=MOST))]
     response: Option<u32>,
     /// Ask for another reply. benchmark: a message that both sides serialize and parse, by Hello/Say over gRPC, in a
-    /// frame elsewhere. times: when the server received the frame and replied, which divides --anatomy further
+    /// frame elsewhere. times: when the server received the frame and when it replied, so that --anatomy tells its
+    /// time from the network's
     #[arg(long, value_name = "MESSAGE", conflicts_with = "response", value_parser = one_of(&MESSAGES))]
     message: Option<Reply>,
     /// Limit on the time of a request, and of opening a connection

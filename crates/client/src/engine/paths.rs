@@ -6,13 +6,11 @@ use netping_measure::{
     fairness::ConnectionSums,
     path::{PathAccount, PathFact, PathReading},
 };
-use netping_protocol::scheme::Protocol;
 use netping_system::connections::{self, TcpConnection, TcpInfo};
 
 use crate::{
     engine::workers::Party,
     plan::{Destination, Plan},
-    transport::Kind,
 };
 
 /// With more connections the kernel is not asked: it takes 2 to 10 us of CPU time for each of them.
@@ -88,10 +86,8 @@ pub fn tcp_readings(target: &Destination) -> Option<BTreeMap<u64, PathReading>> 
 
 /// Returns the port to which a plan opens TCP connections; `None` where it opens others.
 fn tcp_port(plan: &Plan) -> Option<u16> {
-    let url = &plan.target.url;
-    let is_quic = url.scheme.protocol() == Protocol::Quic || plan.load.kind == Kind::Http3;
-    let is_tcp = plan.target.unix_socket.is_none() && !is_quic;
-    is_tcp.then_some(url.port)
+    let is_tcp = plan.target.unix_socket.is_none() && plan.load.kind.is_over_tcp();
+    is_tcp.then_some(plan.target.url.port)
 }
 
 fn reading(info: &TcpInfo) -> PathReading {
@@ -130,7 +126,7 @@ mod tests {
     use netping_protocol::secure::Connector;
 
     use super::*;
-    use crate::{plan::Trust, probe::metrics::ServerSource};
+    use crate::{plan::Trust, probe::metrics::ServerSource, transport::Kind};
 
     fn plan(url: &str, kind: Kind) -> Plan {
         let clear = (Connector::Plain, Trust::default());

@@ -43,7 +43,7 @@ pub struct Stamps {
     pub sent: u64,
     /// When the last byte that was read had come from the device.
     pub arrived: u64,
-    /// Both ends are on this host, and so read one clock.
+    /// Both ends have one address: unless it is a relay's, both are on this host, and read one clock.
     pub is_local: bool,
 }
 
@@ -79,7 +79,7 @@ impl Stamped {
     pub(crate) fn new(stream: TcpStream) -> io::Result<Self> {
         setsockopt(&stream, sockopt::Timestamping, &WANTED)?;
         Ok(Self(Arc::new(StampedSocket {
-            is_local: stream.local_addr()?.ip() == stream.peer_addr()?.ip(),
+            is_local: is_local(&stream),
             stream,
             log: Mutex::new(Log::new()),
         })))
@@ -219,6 +219,12 @@ impl Log {
     }
 }
 
+/// Returns true if both ends have the same address.
+fn is_local(stream: &TcpStream) -> bool {
+    let ends = (stream.local_addr(), stream.peer_addr());
+    matches!(ends, (Ok(own), Ok(peer)) if own.ip() == peer.ip())
+}
+
 /// Returns true if the kernel stamps the packets of TCP connections.
 pub fn has_stamps() -> bool {
     // Bytes have numbers only once there is a connection.
@@ -346,6 +352,15 @@ mod tests {
     #[test]
     fn linux_has_stamps() {
         assert!(has_stamps());
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_connection_is_local_if_its_ends_have_one_address() {
+        for (address, expected) in [("127.0.0.1:0", true), ("127.0.0.2:0", false)] {
+            let listener = TcpListener::bind(address).await.unwrap();
+            let near = TcpStream::connect(listener.local_addr().unwrap()).await;
+            assert_eq!(is_local(&near.unwrap()), expected, "{address}");
+        }
     }
 
     #[tokio::test(flavor = "current_thread")]

@@ -195,33 +195,39 @@ pub fn largest_part(anatomy: &AnatomySummary) -> Option<String> {
 fn largest(typical: &PartMeans) -> Option<String> {
     let (part, mean) = typical.largest()?;
     let what = match part {
-        Part::Send => "this client sending the request",
-        Part::Away => "the network and the server",
-        Part::Network => "the network and the server waking up",
-        Part::Out => "the request on its way and the server waking up",
-        Part::Server => "the server",
-        Part::Back => "the reply on its way",
-        Part::Wake => "this client waking up and reading the reply",
+        Part::Send => "until this client has sent the request",
+        Part::Away => "in the network and the server",
+        Part::Network => {
+            "in the network, until the server has read the request and after it has replied"
+        }
+        Part::Out => "until the server has woken up and read the request",
+        Part::Server => "in the server",
+        Part::Back => "from the server's reply until it has come",
+        Part::Wake => "until this client has woken up and read the reply",
     };
     let [total, mean] = [typical.total(), mean].map(time);
-    Some(format!("of {total}, {mean} are {what}"))
+    Some(format!("{mean} of {total} are spent {what}"))
 }
 
 /// Says how many requests have no parts, if there are any.
 fn without(anatomy: &AnatomySummary) -> Option<String> {
     let all = anatomy.requests() + anatomy.without_stamps + anatomy.clock_set;
     let reasons = [
-        (anatomy.without_stamps, "time stamps of their own"),
-        (anatomy.clock_set, "a clock that was not set meanwhile"),
+        (anatomy.without_stamps, "without time stamps of their own"),
+        (anatomy.clock_set, "in which the clock was set"),
     ];
     let lacking: Vec<String> = reasons
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{} for lack of {what}", thousands(count as f64)))
+        .map(|(count, what)| format!("{} {what}", thousands(count as f64)))
         .collect();
-    let all = thousands(all as f64);
-    (!lacking.is_empty())
-        .then(|| format!("of {all} requests have no parts: {}", lacking.join(", ")))
+    let [all, none] = [all, all - anatomy.requests()].map(|own| thousands(own as f64));
+    (!lacking.is_empty()).then(|| {
+        format!(
+            "{none} of {all} requests have no parts: {}",
+            lacking.join(", ")
+        )
+    })
 }
 
 #[cfg(test)]
@@ -272,7 +278,7 @@ mod tests {
         assert_eq!(wake, ["=", "wake", "28.0", "28.0", "28.0", "268"]);
         assert_eq!(
             lines[6],
-            "  of 60.0 us, 30.0 us are the network and the server"
+            "  30.0 us of 60.0 us are spent in the network and the server"
         );
         assert_eq!(lines.len(), 7);
     }
@@ -282,12 +288,13 @@ mod tests {
         let of = |parts| shown(&[(parts, 10)], |_| {});
         let waking = of([1_000, 2_000, 5_000]);
         assert!(waking.ends_with(
-            "  of 8.00 us, 5.00 us are this client waking up and reading the reply: --busy-poll shows the rest"
+            "  5.00 us of 8.00 us are spent until this client has woken up and read the reply: --busy-poll shows the rest"
         ), "{waking}");
         assert!(!waking.contains("beyond p99  "), "{waking}");
         let sending = of([9_000, 2_000, 5_000]);
         assert!(
-            sending.ends_with("9.00 us are this client sending the request"),
+            sending
+                .ends_with("9.00 us of 16.0 us are spent until this client has sent the request"),
             "{sending}"
         );
     }
@@ -309,7 +316,7 @@ mod tests {
             .collect();
         assert_eq!(names[3..8], ["send", "out", "server", "back", "wake"]);
         assert!(
-            text.ends_with("of 90.0 us, 40.0 us are the server"),
+            text.ends_with("  40.0 us of 90.0 us are spent in the server"),
             "{text}"
         );
     }
@@ -333,16 +340,15 @@ gRPC          60.0  2.00  38.0  20.0  #........................=============
       beyond p99 us  send  away  wake  # send  . away  = wake
 TCP            78.0  2.00  8.00  68.0  .=========
 gRPC            300  2.00  38.0   260  .....================================
-TCP: of 30.0 us, 20.0 us are this client waking up and reading the reply
-gRPC: of 1,001 requests have no parts: 1 for lack of time stamps of their own";
+TCP: 20.0 us of 30.0 us are spent until this client has woken up and read the reply
+gRPC: 1 of 1,001 requests have no parts: 1 without time stamps of their own";
         assert_eq!(text, expected);
     }
 
     #[test]
     fn requests_without_parts_are_told() {
         let lacking = |anatomy: &mut Anatomy| (anatomy.without_stamps, anatomy.clock_set) = (3, 1);
-        let what = "  of 5 requests have no parts: 3 for lack of time stamps of their own, 1 for lack of a clock that was \
-                    not set meanwhile";
+        let what = "  4 of 5 requests have no parts: 3 without time stamps of their own, 1 in which the clock was set";
         let some = shown(&[([1_000, 2_000, 5_000], 1)], lacking);
         assert_eq!(some.lines().last(), Some(what));
         assert_eq!(shown(&[], lacking), what.replace('5', "4"));

@@ -6,6 +6,7 @@ mod compare;
 mod connect;
 mod ladder;
 mod merge;
+mod per_request;
 mod proxy;
 mod published;
 mod rows;

@@ -8,7 +8,7 @@ use netping_results::{
 };
 
 use super::{
-    anatomy, connect,
+    anatomy, connect, per_request,
     steps::{StepTable, unit_of},
 };
 use crate::{
@@ -178,7 +178,7 @@ fn requests(settings: &StepSettings) -> Option<String> {
 
 /// Returns the figures that rpcx-benchmark prints after a run with its message, in its order.
 fn message_line(step: &Step) -> String {
-    if step.settings.message.is_none() {
+    if step.settings.message.as_deref() != Some("benchmark") {
         return String::new();
     }
     let time = |metric: &Metric| metric.tell_times(&step.summary.times[Time::Service]);
@@ -208,12 +208,15 @@ fn stream_line(step: &Step) -> String {
     )
 }
 
-/// Returns the parts of a step's round trips, if they were asked for.
+/// Returns the parts of a step's round trips, and what they took of both sides, if they were asked for.
 fn anatomy_lines(step: &Step) -> String {
-    let own = step.anatomy.as_ref();
-    let block = own.map(|own| anatomy::block(own, &step.settings));
-    let block = block.filter(|text| !text.is_empty());
-    block.map(|text| format!("\n{text}")).unwrap_or_default()
+    let Some(own) = &step.anatomy else {
+        return String::new();
+    };
+    let block = Some(anatomy::block(own, &step.settings)).filter(|text| !text.is_empty());
+    let cost = per_request::describe(step).map(|line| format!("  {line}"));
+    let lines = [block, cost].into_iter().flatten();
+    lines.flat_map(|line| ["\n".to_owned(), line]).collect()
 }
 
 /// Returns what TCP or QUIC tells of a step's connections, where packets were lost.

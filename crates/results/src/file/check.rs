@@ -98,6 +98,10 @@ fn check_step(step: &Step) -> Result<(), String> {
         ("client_cpu_us_per_request", cost.client_cpu_us_per_request),
         ("server.cpu_seconds", server.map(|own| own.cpu_seconds)),
         (
+            "server.system_seconds",
+            server.and_then(|own| own.system_seconds),
+        ),
+        (
             "server.cpu_us_per_request",
             cost.server_cpu_us_per_request(),
         ),
@@ -131,6 +135,9 @@ fn check_step(step: &Step) -> Result<(), String> {
     step.path.as_ref().map_or(Ok(()), check_path)?;
     for seconds in &cost.client_worker_cpu_seconds {
         within(&[("client_worker_cpu_seconds", Some(*seconds))])?;
+    }
+    for seconds in &cost.client_worker_system_seconds {
+        within(&[("client_worker_system_seconds", Some(*seconds))])?;
     }
     check_counts(summary)?;
     check_intervals(step)?;

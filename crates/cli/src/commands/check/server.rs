@@ -50,7 +50,6 @@ pub fn look(
     if !about_round_trips(&mut found, plan, interrupt) {
         return found.all;
     }
-    about_parts(&mut found, plan, interrupt);
     match Probe::new(plan.target.server.clone()).read() {
         Ok(reading) => about_metrics(&mut found, &reading, connections),
         Err(_) if plan.target.server == ServerSource::Nowhere => {}
@@ -92,6 +91,9 @@ fn about_round_trips(found: &mut Observations, plan: &Plan, interrupt: &Interrup
     found
         .add("round trip", value)
         .object_unless(failed == 0, remedy);
+    if failed == 0 && !interrupt.is_set() {
+        about_parts(found, &plan, interrupt);
+    }
     true
 }
 

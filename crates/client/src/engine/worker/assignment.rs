@@ -138,6 +138,8 @@ mod tests {
                 between: number,
                 cost: Cost {
                     client_worker_moves: vec![number],
+                    client_worker_context_switches: vec![10 * number],
+                    client_worker_system_seconds: vec![number as f64],
                     ..Cost::default()
                 },
             }
@@ -148,6 +150,8 @@ mod tests {
         assert_eq!((sum.connections.len(), sum.between), (2, 3));
         assert_eq!(sum.remainder.course.slots(window)[0].ok, 2);
         assert_eq!(sum.cost.client_worker_moves, [1, 2]);
+        assert_eq!(sum.cost.client_worker_context_switches, [10, 20]);
+        assert_eq!(sum.cost.client_worker_system_seconds, [1.0, 2.0]);
         let opened = sum.phases.histograms().map(|(_, times)| times.len());
         assert_eq!(opened.collect::<Vec<_>>(), [2]);
         let messages = sum.messages.unwrap();

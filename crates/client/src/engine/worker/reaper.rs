@@ -23,7 +23,10 @@ pub(super) async fn watch<C: Clock, S: Sink>(
     callers: &mut [JoinHandle<()>],
     start: impl Fn(usize) -> JoinHandle<()>,
 ) -> Cost {
-    let spent = || [cpu::thread_time(), cpu::thread_run_delay()];
+    let spent = || {
+        let times = [cpu::thread_time(), cpu::thread_run_delay()];
+        (times, cpu::thread_usage())
+    };
     let (mut cores, mut core, mut moves) = (BTreeSet::new(), None, 0);
     let mut tick = time::interval(LOOK);
     let timeout = shared.assignment.plan.load.timeout.as_nanos() as u64;
@@ -47,12 +50,19 @@ pub(super) async fn watch<C: Clock, S: Sink>(
             at_end.get_or_insert_with(spent);
         }
         if done || now >= shared.assignment.timeline.drain_until() {
-            let at_end = at_end.unwrap_or_else(spent);
-            let at_start = at_start.unwrap_or(at_end);
-            let used = |at: usize| vec![at_end[at].saturating_sub(at_start[at]).as_secs_f64()];
+            let (end, usage) = at_end.unwrap_or_else(spent);
+            let (start, before) = at_start.unwrap_or((end, usage));
+            let used = |at: usize| vec![end[at].saturating_sub(start[at]).as_secs_f64()];
+            let system = usage.system_time.saturating_sub(before.system_time);
             return Cost {
                 client_worker_cpu_seconds: used(0),
                 client_worker_run_delay_seconds: used(1),
+                client_worker_system_seconds: vec![system.as_secs_f64()],
+                client_worker_context_switches: vec![
+                    usage
+                        .context_switches
+                        .saturating_sub(before.context_switches),
+                ],
                 client_worker_cores: vec![cores.into_iter().collect()],
                 client_worker_moves: vec![moves],
                 ..Cost::default()
