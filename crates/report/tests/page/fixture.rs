@@ -158,23 +158,11 @@ pub fn ladder() -> Run {
         step
     };
     let mut steps = Vec::new();
-    // The round trips of all but QUIC are taken apart in the first round.
-    let apart = |at: usize, step: &mut Step| {
-        let mut anatomy = Anatomy::default();
-        let away = 20_000 * (at as u64 + 1);
-        for _ in 0..1_000 {
-            anatomy.record(fixtures::parts([1_400, away, 29_000], None));
-        }
-        step.anatomy = Some(AnatomySummary::of(&anatomy));
-    };
     for round in 0..3 {
         for (callers, rate) in [(1, 60_000), (64, 400_000)] {
             let of = |at: usize| rung(at, callers, (rate / (at + 2) + round * 300) as f64);
             steps.extend((0..rungs.len()).map(of));
         }
-    }
-    for (at, step) in steps.iter_mut().take(rungs.len() - 1).enumerate() {
-        apart(at, step);
     }
     let mut run = run(Kind::Ladder, &[], steps);
     // Rungs with one caller are measurements 0 to 3, those with 64 are 4 to 7.
@@ -184,6 +172,20 @@ pub fn ladder() -> Run {
         .collect();
     for control in [0, 3] {
         run.pairings[control].is_control = true;
+    }
+    run
+}
+
+/// The same, with round trips taken apart in the first round, but for those over QUIC.
+pub fn ladder_apart() -> Run {
+    let mut run = ladder();
+    for (at, step) in run.steps.iter_mut().take(3).enumerate() {
+        let mut anatomy = Anatomy::default();
+        let away = 20_000 * (at as u64 + 1);
+        for _ in 0..1_000 {
+            anatomy.record(fixtures::parts([1_400, away, 29_000], None));
+        }
+        step.anatomy = Some(AnatomySummary::of(&anatomy));
     }
     run
 }

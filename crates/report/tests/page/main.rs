@@ -86,7 +86,8 @@ fn each_kind_of_run_leads_with_the_chart_that_answers_its_question() {
             vec!["trials", "shift"],
             vec!["differences-trials", "quantiles", "fairness"],
         ),
-        (fixture::ladder(), vec!["anatomy", "ladder"], vec![]),
+        (fixture::ladder(), vec!["ladder"], vec![]),
+        (fixture::ladder_apart(), vec!["anatomy", "ladder"], vec![]),
         (
             fixture::connect(),
             vec!["connect"],
@@ -120,7 +121,7 @@ fn each_kind_of_run_leads_with_the_chart_that_answers_its_question() {
 
 #[test]
 fn a_ladder_begins_with_the_parts_of_round_trips_as_wide_as_the_page() {
-    let run = fixture::ladder();
+    let run = fixture::ladder_apart();
     let tables = text::tables(&run);
     let title = "Where a round trip's time goes: one caller\n";
     let (_, below) = tables.split_once(title).unwrap();
