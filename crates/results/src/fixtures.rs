@@ -22,6 +22,7 @@ use crate::estimate::Estimate;
 use crate::metric::Metric;
 use crate::run::{Environment, Kind, Place, Run, SCHEMA_VERSION, Step, StepSettings, Tool};
 use crate::transfer::Transfer;
+use crate::warning::{ForeignLoad, SideOfCpus};
 
 /// Start of the windows on the run's clock, in nanoseconds: later than the longest time.
 const BEGIN: u64 = 100_000_000_000;
@@ -30,6 +31,17 @@ const BEGIN: u64 = 100_000_000_000;
 pub const STARTED_AT: u64 = 1_700_000_000_000_000_000;
 
 const SECOND: u64 = 1_000_000_000;
+
+/// Returns the load of other programs on the client's CPUs.
+pub fn foreign_load() -> ForeignLoad {
+    ForeignLoad {
+        side: SideOfCpus::Client,
+        others: 0.1,
+        steal: 0.0,
+        waited: 0.0,
+        busiest: None,
+    }
+}
 
 /// Returns the parts of a request: the times until it was sent, away, and until the end, in nanoseconds from its start;
 /// the server's times count from there, too.

@@ -36,7 +36,7 @@ fn duration(time: TimeVal) -> Duration {
     Duration::from_micros(time.num_microseconds().unsigned_abs())
 }
 
-/// What the kernel counts of a thread (getrusage(2)).
+/// Counts that the kernel keeps of a thread (getrusage(2)).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ThreadUsage {
     /// The part of its CPU time that the kernel spent for it.

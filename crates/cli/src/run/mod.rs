@@ -636,20 +636,14 @@ impl Runner {
 mod tests {
     use netping_results::{
         fixtures,
-        warning::{ClientThrottled, SharedHost, SideOfCpus},
+        warning::{ClientThrottled, SharedHost},
     };
 
     use super::*;
 
     #[test]
     fn a_step_is_disturbed_by_the_balance_alone() {
-        let load = ForeignLoad {
-            side: SideOfCpus::Client,
-            others: 0.1,
-            steal: 0.0,
-            waited: 0.0,
-            busiest: None,
-        };
+        let load = fixtures::foreign_load();
         let mut step = fixtures::step(1, |_| vec![1000; 10]);
         step.warnings = vec![ClientThrottled { seconds: 0.5 }.into(), SharedHost.into()];
         assert_eq!(ForeignLoad::of_window(&step), None);

@@ -28,8 +28,8 @@ use tokio::{
     net::TcpStream,
 };
 
-/// What is asked for: software stamps of either direction, those of what is sent with the number of the byte, and
-/// without its packet.
+/// The stamps that are asked for: software stamps of either direction, those of what is sent with the number of the
+/// byte, and without its packet.
 const WANTED: TimestampingFlag = TimestampingFlag::SOF_TIMESTAMPING_SOFTWARE
     .union(TimestampingFlag::SOF_TIMESTAMPING_TX_SOFTWARE)
     .union(TimestampingFlag::SOF_TIMESTAMPING_RX_SOFTWARE)

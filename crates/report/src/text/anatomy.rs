@@ -88,40 +88,12 @@ fn beside(all: &[(&str, AnatomySummary)], unicode: bool, width: usize) -> String
         .iter()
         .flat_map(|(_, own)| own.parts.keys().copied())
         .collect();
-    let key = |part: &Part| format!("{} {}", mark(*part, unicode), part.name());
-    let key: Vec<String> = parts.iter().map(key).collect();
     let group = |(at, title): (usize, &str)| {
         let means = all
             .iter()
-            .map(|(name, own)| Some((*name, groups(own)[at]?)));
-        let means: Vec<(&str, &PartMeans)> = means.flatten().collect();
-        let totals = means.iter().map(|(_, own)| own.total());
-        let unit = TimeUnit::of(totals.clone());
-        let most = totals.fold(1.0, f64::max);
-        let numbers = [title]
-            .into_iter()
-            .chain(parts.iter().map(|part| part.name()));
-        let numbers = numbers.zip(iter::once(unit.name()).chain(iter::repeat("")));
-        let titles = numbers.map(|(name, unit)| format!("{name} {unit}").trim_end().to_owned());
-        let mut columns: Vec<Column> = [Column::text("")]
-            .into_iter()
-            .chain(titles.map(|title| Column::number("").titled(title)))
-            .collect();
-        let row = |(name, own): &(&str, &PartMeans)| {
-            let times = parts.iter().map(|part| own.means.get(part).copied());
-            let times = [Some(own.total())].into_iter().chain(times);
-            let times = times.map(|time| or_dash(time.map(|time| unit.show(time))));
-            [(*name).to_owned()].into_iter().chain(times).collect()
-        };
-        let mut rows: Vec<Vec<String>> = means.iter().map(row).collect();
-        let numbers = Table::whole(&columns, &rows);
-        let used = numbers.lines().map(|line| line.chars().count() + 2).max()?;
-        let longest = width.saturating_sub(used).clamp(SHORTEST, LENGTH) as f64;
-        columns.push(Column::text("").titled(key.join("  ")));
-        for (row, (_, own)) in rows.iter_mut().zip(&means) {
-            row.push(drawn(own, unicode, longest / most));
-        }
-        (!rows.is_empty()).then(|| Table::whole(&columns, &rows))
+            .filter_map(|(name, own)| Some((*name, groups(own)[at]?)));
+        let means: Vec<(&str, &PartMeans)> = means.collect();
+        (!means.is_empty()).then(|| rows_with_bars(title, &means, &parts, unicode, width))
     };
     let mut blocks: Vec<String> = GROUPS.into_iter().enumerate().filter_map(group).collect();
     let first = all
@@ -137,6 +109,42 @@ fn beside(all: &[(&str, AnatomySummary)], unicode: bool, width: usize) -> String
         .filter_map(|(name, own)| Some(format!("{name}: {}", without(own)?)));
     blocks.extend(lacking);
     blocks.join("\n")
+}
+
+/// Returns a row for each target: its name, its times, and a bar. All bars are on one scale, and the longest fills the
+/// width.
+fn rows_with_bars(
+    title: &str,
+    means: &[(&str, &PartMeans)],
+    parts: &BTreeSet<Part>,
+    unicode: bool,
+    width: usize,
+) -> String {
+    let totals = means.iter().map(|(_, own)| own.total());
+    let unit = TimeUnit::of(totals.clone());
+    let most = totals.fold(1.0, f64::max);
+    let whole = Column::number("").titled(format!("{title} {}", unit.name()));
+    let of_part = |part: &Part| Column::number(part.name());
+    let mut columns = vec![Column::text(""), whole];
+    columns.extend(parts.iter().map(of_part));
+    let row = |(name, own): &(&str, &PartMeans)| {
+        let times = parts.iter().map(|part| own.means.get(part).copied());
+        let times = iter::once(Some(own.total())).chain(times);
+        let times = times.map(|time| or_dash(time.map(|time| unit.show(time))));
+        iter::once((*name).to_owned()).chain(times).collect()
+    };
+    let mut rows: Vec<Vec<String>> = means.iter().map(row).collect();
+    let numbers = Table::whole(&columns, &rows);
+    let used = numbers.lines().map(|line| line.chars().count() + 2).max();
+    let room = width.saturating_sub(used.unwrap_or(0));
+    let scale = room.clamp(SHORTEST, LENGTH) as f64 / most;
+    let key = |part: &Part| format!("{} {}", mark(*part, unicode), part.name());
+    let key: Vec<String> = parts.iter().map(key).collect();
+    columns.push(Column::text("").titled(key.join("  ")));
+    for (row, (_, own)) in rows.iter_mut().zip(means) {
+        row.push(drawn(own, unicode, scale));
+    }
+    Table::whole(&columns, &rows)
 }
 
 /// Returns the typical and the slowest requests.

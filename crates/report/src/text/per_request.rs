@@ -1,4 +1,4 @@
-//! What each request takes of both sides beside its time: CPU time, context switches, packets.
+//! The cost of a request to both sides beside its time: CPU time, context switches, packets.
 
 use std::iter;
 

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use netping_client::{
     clock_offset, engine,
+    error::StartError,
     interrupt::Interrupt,
     plan::{Extent, Plan, Warmup},
     probe::metrics::{Probe, Reading, ServerSource},
@@ -15,7 +16,7 @@ use netping_report::text;
 use netping_results::{
     format::thousands,
     metric::{P50, P99},
-    run::Place,
+    run::{Place, Step},
     time_unit,
 };
 
@@ -67,21 +68,17 @@ pub fn look(
 
 /// Sends requests, one after another. Returns false if the server does not answer.
 fn about_round_trips(found: &mut Observations, plan: &Plan, interrupt: &Interrupt) -> bool {
-    let mut plan = plan.clone();
-    plan.execution.warmup = Warmup::Time(Duration::ZERO);
-    plan.execution.extent = Extent::Requests(REQUESTS);
     let unseen = Progress::new(ProgressForm::None, None, interrupt);
-    let measured =
-        first_call(&plan, interrupt, &unseen).and_then(|()| engine::run(&plan, interrupt, &unseen));
-    let measured = match measured {
-        Ok(measured) => measured,
+    let measured = first_call(plan, interrupt, &unseen)
+        .and_then(|()| measure(plan, Duration::ZERO, REQUESTS, interrupt));
+    let summary = match measured {
+        Ok(step) => step.summary,
         Err(error) => {
             let own = found.add("reachable", error.to_string());
             own.object_unless(false, "start it, or open its port in the firewall");
             return false;
         }
     };
-    let summary = step(&plan, &measured, Place::ALONE).summary;
     let times = &summary.times[Time::Service];
     let failed = summary.accounting.failed();
     let (p50, p99) = (P50.tell_times(times), P99.tell_times(times));
@@ -92,7 +89,7 @@ fn about_round_trips(found: &mut Observations, plan: &Plan, interrupt: &Interrup
         .add("round trip", value)
         .object_unless(failed == 0, remedy);
     if failed == 0 && !interrupt.is_set() {
-        about_parts(found, &plan, interrupt);
+        about_parts(found, plan, interrupt);
     }
     true
 }
@@ -104,16 +101,26 @@ fn about_parts(found: &mut Observations, plan: &Plan, interrupt: &Interrupt) {
         return;
     }
     plan.execution.anatomy = true;
-    plan.execution.warmup = Warmup::Time(FIRST_STAMPS);
-    plan.execution.extent = Extent::Requests(TAKEN_APART);
-    let unseen = Progress::new(ProgressForm::None, None, interrupt);
-    let Ok(measured) = engine::run(&plan, interrupt, &unseen) else {
-        return;
-    };
-    let parts = step(&plan, &measured, Place::ALONE).anatomy;
+    let measured = measure(&plan, FIRST_STAMPS, TAKEN_APART, interrupt);
+    let parts = measured.ok().and_then(|step| step.anatomy);
     if let Some(largest) = parts.as_ref().and_then(text::largest_part) {
         found.add("where the time goes", largest);
     }
+}
+
+/// Measures this number of requests after a warm-up.
+fn measure(
+    plan: &Plan,
+    warmup: Duration,
+    requests: u64,
+    interrupt: &Interrupt,
+) -> Result<Step, StartError> {
+    let mut plan = plan.clone();
+    plan.execution.warmup = Warmup::Time(warmup);
+    plan.execution.extent = Extent::Requests(requests);
+    let unseen = Progress::new(ProgressForm::None, None, interrupt);
+    let measured = engine::run(&plan, interrupt, &unseen)?;
+    Ok(step(&plan, &measured, Place::ALONE))
 }
 
 fn about_metrics(found: &mut Observations, reading: &Reading, connections: u64) {

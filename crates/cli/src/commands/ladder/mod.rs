@@ -267,7 +267,7 @@ fn make_credentials(folder: &Path) -> anyhow::Result<()> {
 #[cfg(test)]
 mod tests {
     use netping_measure::anatomy::Anatomy;
-    use netping_results::{anatomy::AnatomySummary, fixtures, warning::SideOfCpus};
+    use netping_results::{anatomy::AnatomySummary, fixtures};
 
     use super::*;
 
@@ -287,14 +287,7 @@ mod tests {
             step
         };
         let mut disturbed = apart(2);
-        let load = ForeignLoad {
-            side: SideOfCpus::Client,
-            others: 0.1,
-            steal: 0.0,
-            waited: 0.0,
-            busiest: None,
-        };
-        disturbed.warnings.push(load.into());
+        disturbed.warnings.push(fixtures::foreign_load().into());
         let mut steps = vec![fixtures::step(1, |_| vec![1000; 10]); 4];
         steps.extend([apart(1), disturbed, apart(3)]);
         anatomies.attach(&mut steps);
