@@ -175,6 +175,7 @@ impl Second {
             response_p99: response.quantile(0.99),
             response_max: response.max(),
             response_buckets: Buckets::of(response),
+            path: None,
         }
     }
 }

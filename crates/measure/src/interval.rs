@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{buckets::Buckets, window::INTERVAL};
+use crate::{buckets::Buckets, path::PathSecond, window::INTERVAL};
 
 /// One second of a step. Times are in nanoseconds; requests lie where they ended.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -37,6 +37,9 @@ pub struct IntervalSummary {
     /// The response times by buckets; absent in files of older versions.
     #[serde(default, skip_serializing_if = "Buckets::is_empty")]
     pub response_buckets: Buckets,
+    /// The account that TCP or QUIC gives of the connections; absent where it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathSecond>,
 }
 
 impl IntervalSummary {

@@ -137,6 +137,43 @@ impl Spread {
     }
 }
 
+/// The account of a step's connections in one second: of those that were open at the window's start, and still are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PathSecond {
+    /// Packets that the client sent again over TCP, or lost over QUIC.
+    pub lost_packets: u64,
+    /// The mean of the smoothed round-trip times at its end; absent before the first, and for several clients.
+    pub smoothed_rtt_ns: Option<u64>,
+}
+
+impl PathSecond {
+    /// Returns the account of the connections of `end` that were there at `start`, too; `None` without any, and where
+    /// losses are not known.
+    pub fn between(
+        start: &BTreeMap<u64, PathReading>,
+        end: &BTreeMap<u64, PathReading>,
+    ) -> Option<Self> {
+        let both = end.iter().filter(|(own, _)| start.contains_key(own));
+        let both = both.map(|(own, reading)| (*own, reading.clone()));
+        let account = PathAccount::between(start, &both.collect())?;
+        let rtt = account.mean(PathFact::SmoothedRttNs);
+        Some(Self {
+            lost_packets: account.lost()?.sum,
+            smoothed_rtt_ns: rtt.map(|rtt| rtt.round() as u64),
+        })
+    }
+
+    /// Adds that of another client.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            lost_packets: self.lost_packets.saturating_add(other.lost_packets),
+            smoothed_rtt_ns: None,
+        }
+    }
+}
+
 /// The account of a step's connections over its window. Connections that were closed in the window are not in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -322,6 +359,35 @@ mod tests {
         assert_eq!(PathAccount::sum(parts.clone()), Some(expected.clone()));
         assert_eq!(PathAccount::sum(parts.into_iter().rev()), Some(expected));
         assert_eq!(PathAccount::sum([]), None);
+    }
+
+    #[test]
+    fn a_second_is_that_of_connections_that_were_there_at_both_its_ends() {
+        let at = |all: &[(u64, u64, u64)]| -> BTreeMap<u64, PathReading> {
+            let reading = |rtt, lost| {
+                PathReading::of([
+                    (PathFact::SmoothedRttNs, Some(rtt)),
+                    (PathFact::RetransmittedPackets, Some(lost)),
+                ])
+            };
+            let all = all.iter();
+            all.map(|&(own, rtt, lost)| (own, reading(rtt, lost)))
+                .collect()
+        };
+        // The third was closed, and the fourth was opened with losses of its own.
+        let start = at(&[(1, 500, 10), (2, 500, 20), (3, 500, 30)]);
+        let end = at(&[(1, 300, 14), (2, 401, 21), (4, 900, 50)]);
+        let second = PathSecond::between(&start, &end).unwrap();
+        let expected = PathSecond {
+            lost_packets: 5,
+            smoothed_rtt_ns: Some(351),
+        };
+        assert_eq!(second, expected);
+        let both = second.and(second);
+        assert_eq!((both.lost_packets, both.smoothed_rtt_ns), (10, None));
+        assert_eq!(PathSecond::between(&start, &at(&[(4, 900, 50)])), None);
+        let unknown = BTreeMap::from([(1, reading(1, 1))]);
+        assert_eq!(PathSecond::between(&unknown, &unknown), None);
     }
 
     #[test]

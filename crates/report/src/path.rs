@@ -26,7 +26,17 @@ pub(crate) fn remark(step: &Step) -> Option<String> {
     });
     let packets = if lost.sum == 1 { "packet" } else { "packets" };
     let count = thousands(lost.sum as f64);
-    parts.push(format!("{count} {packets}{of} {what}"));
+    let seconds: Vec<_> = (step.intervals.iter())
+        .filter_map(|second| second.path)
+        .collect();
+    let in_seconds = match seconds.len() {
+        0 | 1 => String::new(),
+        all => {
+            let losing = seconds.iter().filter(|own| own.lost_packets > 0).count();
+            format!(" in {losing} of {all} s")
+        }
+    };
+    parts.push(format!("{count} {packets}{of} {what}{in_seconds}"));
     if path.connections > 1 {
         parts.push(format!("at most {} on one", thousands(lost.max as f64)));
     }
@@ -70,7 +80,7 @@ pub(crate) fn limit(path: &PathAccount) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use netping_measure::path::PathReading;
+    use netping_measure::path::{PathReading, PathSecond};
     use netping_results::fixtures;
 
     use super::*;
@@ -115,6 +125,23 @@ mod tests {
                 .unwrap()
                 .starts_with("1 connection: 3 packets lost, 1 closed")
         );
+    }
+
+    #[test]
+    fn the_seconds_of_lost_packets_are_counted_where_they_are_known() {
+        let mut step = fixtures::step(4, |_| vec![1000; 10]);
+        step.path = Some(account(&[&[(PathFact::LostPackets, 3)]]));
+        let mut said = |lost: &[u64]| {
+            for (second, &lost_packets) in step.intervals.iter_mut().zip(lost) {
+                second.path = Some(PathSecond {
+                    lost_packets,
+                    smoothed_rtt_ns: None,
+                });
+            }
+            remark(&step).unwrap()
+        };
+        assert!(said(&[3]).contains(": 3 packets lost, 1 closed"));
+        assert!(said(&[1, 0, 2]).contains(": 3 packets lost in 2 of 3 s, "));
     }
 
     #[test]

@@ -4,6 +4,7 @@
 use std::{
     collections::BTreeSet,
     io,
+    net::SocketAddr,
     os::fd::{AsRawFd, OwnedFd},
     path::Path,
 };
@@ -30,10 +31,27 @@ const BUFFER: usize = 64 << 10;
 pub struct TcpConnection {
     /// A number that no other socket of this boot has.
     pub cookie: u64,
-    /// The port of the own end.
-    pub local_port: u16,
+    /// The address of the own end.
+    pub local: SocketAddr,
+    /// The address of the other end.
+    pub remote: SocketAddr,
+    /// The number of the network interface that its socket is bound to; 0 for any.
+    pub interface: u32,
     /// The account.
     pub info: TcpInfo,
+}
+
+impl TcpConnection {
+    fn id(&self) -> SocketId {
+        SocketId {
+            source_port: self.local.port(),
+            destination_port: self.remote.port(),
+            source_address: self.local.ip(),
+            destination_address: self.remote.ip(),
+            interface_id: self.interface,
+            cookie: self.cookie.to_ne_bytes(),
+        }
+    }
 }
 
 /// Declares the fields of `struct tcp_info` that are read, each with its type and its place, in bytes.
@@ -95,24 +113,17 @@ fields! {
     timeouts: u16 at 240;
 }
 
-/// Returns this process's TCP connections to a port of any host.
+/// Returns this process's TCP connections to a port of any host. The kernel looks through its table of all
+/// connections, for half a millisecond and more even where there are few.
 ///
 /// # Errors
 /// If the kernel does not tell, as without its module `tcp_diag`.
 pub fn to_port(port: u16) -> io::Result<Vec<TcpConnection>> {
-    let socket = socket(
-        AddressFamily::Netlink,
-        SockType::Datagram,
-        SockFlag::SOCK_CLOEXEC,
-        SockProtocol::NetlinkSockDiag,
-    )?;
+    let socket = ask_kernel()?;
     let mut all = Vec::new();
-    for (family, mut of_port) in [
-        (AF_INET, SocketId::new_v4()),
-        (AF_INET6, SocketId::new_v6()),
-    ] {
+    for mut of_port in [SocketId::new_v4(), SocketId::new_v6()] {
         of_port.destination_port = port;
-        request(&socket, family, of_port)?;
+        request(&socket, of_port, NLM_F_REQUEST | NLM_F_DUMP)?;
         receive(&socket, &mut all)?;
     }
     let own: BTreeSet<u64> = open_sockets(Path::new("/proc/self")).collect();
@@ -120,18 +131,53 @@ pub fn to_port(port: u16) -> io::Result<Vec<TcpConnection>> {
     Ok(all.into_iter().map(|(_, connection)| connection).collect())
 }
 
-/// Asks for all open connections of a family with the ports of `like`.
-fn request(socket: &OwnedFd, family: u8, like: SocketId) -> io::Result<()> {
+/// Reads the accounts of these connections again, in some microseconds each. Those that are gone are left out.
+///
+/// # Errors
+/// If the kernel cannot be asked.
+pub fn again(connections: &[TcpConnection]) -> io::Result<Vec<TcpConnection>> {
+    if connections.is_empty() {
+        return Ok(Vec::new());
+    }
+    let socket = ask_kernel()?;
+    let mut buffer = vec![0; BUFFER];
+    let mut all = Vec::with_capacity(connections.len());
+    for own in connections {
+        request(&socket, own.id(), NLM_F_REQUEST)?;
+        let length = recv(socket.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
+        // An error is the answer about one that is gone.
+        let _ = parse(&buffer[..length], &mut all);
+    }
+    Ok(all.into_iter().map(|(_, connection)| connection).collect())
+}
+
+fn ask_kernel() -> io::Result<OwnedFd> {
+    let socket = socket(
+        AddressFamily::Netlink,
+        SockType::Datagram,
+        SockFlag::SOCK_CLOEXEC,
+        SockProtocol::NetlinkSockDiag,
+    )?;
+    Ok(socket)
+}
+
+/// Asks for the connection of this name; with `NLM_F_DUMP` among the flags, for all open ones of its family with its
+/// ports.
+fn request(socket: &OwnedFd, like: SocketId, flags: u16) -> io::Result<()> {
     let open = StateFlags::ESTABLISHED | StateFlags::CLOSE_WAIT;
     let request = InetRequest {
-        family,
+        family: if like.source_address.is_ipv4() {
+            AF_INET
+        } else {
+            AF_INET6
+        },
         protocol: IPPROTO_TCP,
         extensions: ExtensionFlags::INFO,
         states: open,
         socket_id: like,
     };
     let mut header = NetlinkHeader::default();
-    header.flags = NLM_F_REQUEST | NLM_F_DUMP;
+    header.flags = flags;
     let mut message = NetlinkMessage::new(header, SockDiagMessage::InetRequest(request).into());
     message.finalize();
     let mut bytes = vec![0; message.buffer_len()];
@@ -178,9 +224,12 @@ fn connection(told: &InetResponse) -> Option<(u64, TcpConnection)> {
         Nla::TcpInfo(bytes) => Some(TcpInfo::parse(bytes)),
         _ => None,
     })?;
+    let id = &told.header.socket_id;
     let connection = TcpConnection {
-        cookie: u64::from_ne_bytes(told.header.socket_id.cookie),
-        local_port: told.header.socket_id.source_port,
+        cookie: u64::from_ne_bytes(id.cookie),
+        local: SocketAddr::new(id.source_address, id.source_port),
+        remote: SocketAddr::new(id.destination_address, id.destination_port),
+        interface: id.interface_id,
         info,
     };
     Some((told.header.inode.into(), connection))
@@ -222,10 +271,9 @@ mod tests {
         let mut all = Vec::new();
         assert!(!parse(&answer(), &mut all).unwrap());
         let (inode, own) = &all[0];
-        assert_eq!(
-            (*inode, own.cookie, own.local_port),
-            (3_719_443, 1037, 51_136)
-        );
+        assert_eq!((*inode, own.cookie), (3_719_443, 1037));
+        let ends = [own.local, own.remote].map(|end| end.to_string());
+        assert_eq!(ends, ["127.0.0.1:51136", "127.0.0.1:56907"]);
         let expected = TcpInfo {
             timeout_us: Some(204_000),
             segment_bytes: Some(32_768),
@@ -297,7 +345,7 @@ mod tests {
             .spawn()
             .unwrap();
         let told = to_port(server.port()).unwrap();
-        let ports: Vec<u16> = told.iter().map(|own| own.local_port).collect();
+        let ports: Vec<u16> = told.iter().map(|own| own.local.port()).collect();
         assert_eq!(ports, [own.unwrap().local_addr().unwrap().port()]);
         drop(peers);
         reader.wait().unwrap();
@@ -324,8 +372,8 @@ mod tests {
                 .map(|client| client.local_addr().unwrap().port());
             let mut expected: Vec<u16> = ports.collect();
             expected.sort_unstable();
-            told.sort_by_key(|own| own.local_port);
-            let ports: Vec<u16> = told.iter().map(|own| own.local_port).collect();
+            told.sort_by_key(|own| own.local.port());
+            let ports: Vec<u16> = told.iter().map(|own| own.local.port()).collect();
             assert_eq!(ports, expected);
             let cookies: BTreeSet<u64> = told.iter().map(|own| own.cookie).collect();
             assert_eq!(cookies.len(), 3);
@@ -336,8 +384,19 @@ mod tests {
                 assert_eq!(own.info.retransmitted, Some(0));
                 assert!(own.info.rtt_us < Some(10_000_000), "{own:?}");
             }
+            clients[1].write_all(b"x").unwrap();
+            let read_again = again(&told).unwrap();
+            let names = |all: &[TcpConnection]| -> Vec<(u64, SocketAddr)> {
+                all.iter().map(|own| (own.cookie, own.local)).collect()
+            };
+            assert_eq!(names(&read_again), names(&told));
+            let written = clients[1].local_addr().unwrap();
+            let pairs = told.iter().zip(&read_again);
+            let mut sent = pairs.filter(|(own, _)| own.local == written);
+            assert!(sent.all(|(before, after)| after.info.segments_out > before.info.segments_out));
             drop(clients);
             assert_eq!(to_port(server.port()).unwrap(), []);
+            assert_eq!(again(&told).unwrap(), []);
         }
     }
 }

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use netping_measure::{
     fairness::ConnectionSums,
-    path::{PathAccount, PathFact, PathReading},
+    interval::IntervalSummary,
+    path::{PathAccount, PathFact, PathReading, PathSecond},
+    window::INTERVAL,
 };
 use netping_system::connections::{self, TcpConnection, TcpInfo};
 
@@ -15,6 +17,9 @@ use crate::{
 
 /// With more connections the kernel is not asked: it takes 2 to 10 us of CPU time for each of them.
 const MOST_CONNECTIONS: usize = 4096;
+
+/// With more, it is not asked every second: the CPU time would show in the client's.
+const MOST_EACH_SECOND: usize = 256;
 
 /// The account of the connections of plans that are measured together, from their opening on.
 #[derive(Debug, Default)]
@@ -64,11 +69,79 @@ impl PathReadings {
         let ports: BTreeSet<u16> = own.iter().filter_map(|own| own.local_port).collect();
         let of = |all: &Self| -> Option<BTreeMap<u64, PathReading>> {
             let all = all.tcp.get(&port)?.iter();
-            let own = all.filter(|own| is_alone || ports.contains(&own.local_port));
+            let own = all.filter(|own| is_alone || ports.contains(&own.local.port()));
             Some(own.map(|own| (own.cookie, reading(&own.info))).collect())
         };
         PathAccount::between(&of(self)?, &of(end)?)
     }
+}
+
+/// The account of each second of the window, of a target that is measured alone. The kernel is asked about each
+/// connection by its name: to have it look for them in its table would hold up requests.
+#[derive(Debug, Default)]
+pub struct PathSeconds {
+    /// The accounts at the end of the last second.
+    last: BTreeMap<u64, PathReading>,
+    /// TCP connections that are followed: those of the window's start.
+    tcp: Vec<TcpConnection>,
+    /// The seconds whose account is known, by their numbers from 0 on.
+    seconds: BTreeMap<u64, PathSecond>,
+    /// The number of seconds that are over.
+    over: u64,
+}
+
+impl PathSeconds {
+    /// Begins at the window's start, where these were the accounts of all plans' connections.
+    pub fn start(readings: &PathReadings) -> Self {
+        let [quic] = &readings.quic[..] else {
+            return Self::default();
+        };
+        let tcp: Vec<TcpConnection> = readings.tcp.values().flatten().cloned().collect();
+        if tcp.len().max(quic.len()) > MOST_EACH_SECOND {
+            return Self::default();
+        }
+        let mut last = by_cookie(&tcp);
+        last.extend(quic.clone());
+        Self {
+            last,
+            tcp,
+            ..Self::default()
+        }
+    }
+
+    /// Returns the end of the current second, in nanoseconds from the window's start on.
+    pub fn next(&self) -> u64 {
+        (self.over + 1).saturating_mul(INTERVAL)
+    }
+
+    /// Reads the account if another second is over, where so many nanoseconds of the window are.
+    pub fn read(&mut self, elapsed: u64, party: &Party) {
+        let over = elapsed / INTERVAL;
+        if over == self.over {
+            return;
+        }
+        self.over = over;
+        if self.last.is_empty() {
+            return;
+        }
+        let mut now = by_cookie(&connections::again(&self.tcp).unwrap_or_default());
+        now.extend(party.quic_paths());
+        let own = PathSecond::between(&self.last, &now);
+        self.seconds.extend(own.map(|own| (over - 1, own)));
+        self.last = now;
+    }
+
+    /// Completes the window's seconds.
+    pub fn complete(&self, seconds: &mut [IntervalSummary]) {
+        for second in seconds.iter_mut().filter(|second| second.length_ns > 0) {
+            second.path = self.seconds.get(&(second.start_ns / INTERVAL)).copied();
+        }
+    }
+}
+
+fn by_cookie(connections: &[TcpConnection]) -> BTreeMap<u64, PathReading> {
+    let all = connections.iter();
+    all.map(|own| (own.cookie, reading(&own.info))).collect()
 }
 
 fn read_port(port: u16) -> Option<(u16, Vec<TcpConnection>)> {
@@ -80,8 +153,7 @@ pub fn tcp_readings(target: &Destination) -> Option<BTreeMap<u64, PathReading>> 
     if target.unix_socket.is_some() {
         return None;
     }
-    let all = connections::to_port(target.url.port).ok()?.into_iter();
-    Some(all.map(|own| (own.cookie, reading(&own.info))).collect())
+    Some(by_cookie(&connections::to_port(target.url.port).ok()?))
 }
 
 /// Returns the port to which a plan opens TCP connections; `None` where it opens others.
@@ -123,6 +195,8 @@ fn reading(info: &TcpInfo) -> PathReading {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use netping_protocol::secure::Connector;
 
     use super::*;
@@ -137,7 +211,9 @@ mod tests {
     fn connection(local_port: u16, segments_out: u64) -> TcpConnection {
         TcpConnection {
             cookie: local_port.into(),
-            local_port,
+            local: (Ipv4Addr::LOCALHOST, local_port).into(),
+            remote: (Ipv4Addr::LOCALHOST, 8004).into(),
+            interface: 0,
             info: TcpInfo {
                 segments_out: Some(segments_out),
                 congestion_window: Some(10),

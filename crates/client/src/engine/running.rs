@@ -25,7 +25,7 @@ use crate::{
         hiccups::HiccupMeter,
         measured::{Measured, complete, counted_requests, host_events},
         observer::{Observer, Phase},
-        paths::PathReadings,
+        paths::{PathReadings, PathSeconds},
         rate_meter::RateMeter,
         worker::WorkerReport,
         worker_part::Event,
@@ -56,6 +56,8 @@ pub struct Running<'a> {
     balance: Option<BalanceMeter>,
     /// The account of the connections at the window's start and end.
     paths: [PathReadings; 2],
+    /// The account of each second.
+    path_seconds: PathSeconds,
     /// Start of the warm-up, on the run's clock.
     begun: u64,
     time_of_day: TimeOfDay,
@@ -133,6 +135,7 @@ impl<'a> Running<'a> {
             host: HostCounters::default(),
             balance: None,
             paths,
+            path_seconds: PathSeconds::default(),
             begun,
             time_of_day: TimeOfDay::start(),
             phase: Phase::Connect,
@@ -160,6 +163,7 @@ impl<'a> Running<'a> {
             self.look(now);
             self.cut_if_interrupted(now);
             self.enter_phase(now);
+            self.read_second(now);
         }
         Ok(self.finish())
     }
@@ -179,10 +183,11 @@ impl<'a> Running<'a> {
     }
 
     /// Takes what a worker has sent, if anything comes before the next look, or before the window
-    /// begins or ends: its cost is read there.
+    /// begins or ends, or a second of it: its cost is read there.
     fn receive(&mut self) -> Result<(), StartError> {
         let (now, window) = (self.workers.clock.now(), self.workers.timeline.window());
-        let edges = [window.start, window.end].into_iter();
+        let second = window.start.saturating_add(self.path_seconds.next());
+        let edges = [window.start, second, window.end].into_iter();
         let edge = edges
             .filter_map(|edge| edge.checked_sub(now))
             .find(|left| *left > 0);
@@ -236,6 +241,13 @@ impl<'a> Running<'a> {
         }
     }
 
+    /// Reads the account of the connections if a second of the window is over.
+    fn read_second(&mut self, now: u64) {
+        let window = self.workers.timeline.window();
+        let elapsed = now.min(window.end).saturating_sub(window.start);
+        self.path_seconds.read(elapsed, &self.workers.parties[0]);
+    }
+
     /// Sets the window, and with it the end of the run.
     fn set_window(&self, start: u64) {
         let length = self.plan.execution.extent.duration();
@@ -282,6 +294,7 @@ impl<'a> Running<'a> {
             if self.paths[0].is_empty() {
                 self.paths[0] = self.read_paths();
             }
+            self.path_seconds = PathSeconds::start(&self.paths[0]);
         }
         if phase == Phase::Drain {
             self.read_counters();
@@ -345,6 +358,7 @@ impl<'a> Running<'a> {
             let mut own = own.measured(demand, &machine);
             let [start, end] = &self.paths;
             own.path = start.account(end, &plans, number, &own.report.connections);
+            self.path_seconds.complete(&mut own.totals.intervals);
             own.status = self.status;
             own.warmup = warmup;
             own.warmup_failed = self.warmup_failed;

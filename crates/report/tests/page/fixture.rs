@@ -431,6 +431,9 @@ pub fn warnings() -> Run {
     failing.summary.accounting.errors =
         BTreeMap::from([(ErrorKind::Reset, 120), (ErrorKind::Grpc(14), 7)]);
     failing.summary.accounting.in_flight = 3;
+    let failed = times(127, 2_000_000, 64);
+    failing.summary.times[Time::Failed] = failed.time;
+    failing.histograms.times[Time::Failed] = failed.histogram;
     failing.summary.scheduled = failing.summary.accounting.scheduled();
     failing.status = Status::Partial;
     failing.warnings = vec![
@@ -748,6 +751,7 @@ pub fn step(
             response_p99: time(2.4),
             response_max: time(9.0 + (second % 7) as f64),
             response_buckets: buckets.clone(),
+            path: None,
         }
     });
     let enough = seconds >= 5;

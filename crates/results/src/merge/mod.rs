@@ -199,7 +199,7 @@ mod tests {
         cost::{RequestCounts, ServerDemand},
         distribution::Distribution,
         histogram::{histogram, record},
-        path::{PathAccount, PathFact, PathReading},
+        path::{PathAccount, PathFact, PathReading, PathSecond},
     };
     use proptest::prelude::*;
 
@@ -520,6 +520,29 @@ mod tests {
             (sum.connections, sum.total(PathFact::SentPackets)),
             (2, Some(17))
         );
+    }
+
+    #[test]
+    fn losses_of_each_second_are_added_where_all_clients_know_theirs() {
+        let [mut a, mut b] = clients(0);
+        let lost = |lost_packets| {
+            Some(PathSecond {
+                lost_packets,
+                smoothed_rtt_ns: Some(50_000),
+            })
+        };
+        a.1.steps[0].intervals[2].path = lost(3);
+        a.1.steps[0].intervals[5].path = lost(4);
+        b.1.steps[0].intervals[5].path = lost(7);
+        let merged = merged(&[a, b]).unwrap();
+        let sums = merged.steps[0].intervals.iter().map(|second| second.path);
+        let sums: Vec<_> = sums.collect();
+        assert_eq!((sums[2], sums[4]), (None, None));
+        let sum = PathSecond {
+            lost_packets: 11,
+            smoothed_rtt_ns: None,
+        };
+        assert_eq!(sums[5], Some(sum));
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn add_seconds(steps: &[&Step], shifts: &[u64], whole: u64) -> Vec<IntervalSumma
     let mut seconds: Vec<IntervalSummary> = (0..whole)
         .map(|at| IntervalSummary::idle(at * INTERVAL))
         .collect();
-    for (step, shift) in steps.iter().zip(shifts) {
+    for (number, (step, shift)) in steps.iter().zip(shifts).enumerate() {
         for own in step
             .intervals
             .iter()
@@ -117,6 +117,11 @@ fn add_seconds(steps: &[&Step], shifts: &[u64], whole: u64) -> Vec<IntervalSumma
             second.service_max = second.service_max.max(own.service_max);
             second.response_max = second.response_max.max(own.response_max);
             second.response_buckets.add(&own.response_buckets);
+            // What one client does not know is not known of all.
+            second.path = match number {
+                0 => own.path,
+                _ => second.path.zip(own.path).map(|(sum, own)| sum.and(own)),
+            };
         }
     }
     seconds

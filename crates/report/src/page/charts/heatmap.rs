@@ -29,8 +29,8 @@ const FEWEST_COLUMNS: usize = 15;
 const LIGHTEST: f64 = 0.15;
 
 const NOTE: &str = "Each column is a second, or several of a long run, and each row a range of response times. The stronger its colour, the more replies \
-                    a cell has, on a logarithmic scale. Above and at the right are the sums of columns and rows. A triangle marks a stall, or a second \
-                    in which requests failed. The load is the one with the highest rate, and of several trials, the one with the highest p99.";
+                    a cell has, on a logarithmic scale. Above and at the right are the sums of columns and rows. A triangle marks a stall, a second \
+                    in which requests failed, or one in which packets were lost where they were not in most. The load is the one with the highest rate, and of several trials, the one with the highest p99.";
 
 /// Returns the chart of the times of each second.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
@@ -82,7 +82,16 @@ fn events(step: &Step) -> Vec<(f64, String)> {
             format!("{count} failed in this second"),
         )
     });
-    stalls.chain(failures).collect()
+    let losing = within(step).filter_map(|second| {
+        let lost = second.path.filter(|own| own.lost_packets > 0)?;
+        let packets = plural(lost.lost_packets, "packet");
+        let told = format!("{packets} lost in this second");
+        Some((second.start_ns as f64, told))
+    });
+    let losing: Vec<_> = losing.collect();
+    let are_most = losing.len() * 2 > within(step).count();
+    let losses = losing.into_iter().filter(|_| !are_most);
+    stalls.chain(failures).chain(losses).collect()
 }
 
 /// Returns a cell for each bucket of each second; of a long step, seconds are added up to at most
@@ -124,9 +133,32 @@ fn cells(step: &Step, most: usize) -> Vec<Point> {
 
 #[cfg(test)]
 mod tests {
+    use netping_measure::path::PathSecond;
     use netping_results::fixtures;
 
     use super::*;
+
+    #[test]
+    fn seconds_with_lost_packets_are_marked_where_they_are_few() {
+        let mut step = fixtures::step(6, |_| vec![1000]);
+        let mut marked = |lost: [u64; 6]| -> Vec<(f64, String)> {
+            for (second, lost_packets) in step.intervals.iter_mut().zip(lost) {
+                second.path = Some(PathSecond {
+                    lost_packets,
+                    smoothed_rtt_ns: None,
+                });
+            }
+            events(&step)
+        };
+        let told = |second: f64, told: &str| (second * 1e9, format!("{told} lost in this second"));
+        assert_eq!(marked([0; 6]), []);
+        assert_eq!(
+            marked([0, 1, 0, 30, 0, 0]),
+            [told(1.0, "1 packet"), told(3.0, "30 packets")]
+        );
+        assert_eq!(marked([1, 1, 0, 0, 0, 1]).len(), 3);
+        assert_eq!(marked([1, 1, 0, 1, 0, 1]), []);
+    }
 
     #[test]
     fn seconds_of_a_long_step_are_added_up_and_an_idle_one_stays_empty() {
