@@ -306,6 +306,23 @@ fn a_full_screen_needs_a_terminal_and_steps_of_seconds() {
 }
 
 #[test]
+fn connections_are_accounted_for_second_by_second() {
+    for (kind, flags) in [("tokio", &[][..]), ("quic", &["--tls-self-signed"])] {
+        let server = Server::start(kind, flags);
+        let mut args = vec!["throughput", &server.url, "-c", "2", "-d", "2s"];
+        args.extend(["--rate", "200", "--warmup", "0s", "--json", "-"]);
+        args.extend((kind == "quic").then_some("--tls-insecure"));
+        let run = parse(&stdout(&run(&args)));
+        let seconds = run["steps"][0]["intervals"].as_array().unwrap();
+        for second in &seconds[..2] {
+            assert_eq!(second["path"]["lost_packets"], 0, "{kind}: {second}");
+            let rtt = second["path"]["smoothed_rtt_ns"].as_u64().unwrap();
+            assert!(rtt > 0 && rtt < 5_000_000_000, "{kind}: {second}");
+        }
+    }
+}
+
+#[test]
 fn the_ladder_climbs_every_server() {
     let folder = tempfile::tempdir().unwrap();
     let output = netping()
@@ -314,7 +331,10 @@ fn the_ladder_climbs_every_server() {
         .output()
         .unwrap();
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let run = load(&folder.path().join("netping-ladder.json"));
+    let file = folder.path().join("netping-ladder.json");
+    let shown = netping().arg("report").arg(&file).output().unwrap();
+    assert_eq!(shown.status.code(), Some(0), "{}", stderr(&shown));
+    let run = load(&file);
     let rungs = [
         "TCP tokio",
         "TCP again",

@@ -1,7 +1,7 @@
 //! The consistency of a result file's numbers, checked once so that their users need not.
 
 use netping_measure::{
-    cost::{Balance, SideUse},
+    cost::{Balance, HostEvents, SideUse},
     counts::Counts,
     distribution::Distribution,
     path::{PathAccount, Spread},
@@ -13,7 +13,7 @@ use netping_measure::{
 
 use crate::{
     anatomy::AnatomySummary,
-    run::{Run, Step},
+    run::{Kind, Run, Step},
 };
 
 /// Maximum of any number in a result file: larger ones are damage, and would overflow sums.
@@ -36,7 +36,8 @@ const ROUNDING: f64 = 0.005;
 /// A description of the first inconsistency.
 pub fn check(run: &Run) -> Result<(), String> {
     for (at, step) in run.steps.iter().enumerate() {
-        check_step(step).map_err(|what| format!("step {} ({}): {what}", at + 1, step.target))?;
+        check_step(step, run.kind)
+            .map_err(|what| format!("step {} ({}): {what}", at + 1, step.target))?;
     }
     let paired = run.pairings.iter().flat_map(|own| [own.base, own.new]);
     let mut numbers = paired.chain(run.steps.iter().map(|step| step.measurement));
@@ -56,7 +57,7 @@ pub fn check(run: &Run) -> Result<(), String> {
     within(&[("looks", Some(run.looks as f64)), ("margin", run.margin)])
 }
 
-fn check_step(step: &Step) -> Result<(), String> {
+fn check_step(step: &Step, kind: Kind) -> Result<(), String> {
     let (settings, summary) = (&step.settings, &step.summary);
     let sizes = [
         ("callers", settings.callers),
@@ -102,6 +103,10 @@ fn check_step(step: &Step) -> Result<(), String> {
             server.and_then(|own| own.system_seconds),
         ),
         (
+            "server.waited_seconds",
+            server.and_then(|own| own.waited_seconds),
+        ),
+        (
             "server.cpu_us_per_request",
             cost.server_cpu_us_per_request(),
         ),
@@ -129,6 +134,13 @@ fn check_step(step: &Step) -> Result<(), String> {
             bulk.and_then(|own| own.server_softirq_seconds_per_gib),
         ),
     ])?;
+    for host in server
+        .map(|own| &own.host)
+        .into_iter()
+        .chain([&cost.client_host])
+    {
+        check_host(host)?;
+    }
     for balance in &cost.balances {
         check_balance(balance)?;
     }
@@ -141,7 +153,13 @@ fn check_step(step: &Step) -> Result<(), String> {
     }
     check_counts(summary)?;
     check_intervals(step)?;
-    check_times(step)
+    check_times(step)?;
+    let Some(anatomy) = &step.anatomy else {
+        return Ok(());
+    };
+    // In a ladder, it is of another window.
+    let requests = (kind != Kind::Ladder).then_some(summary.accounting.ok);
+    check_anatomy(anatomy, requests)
 }
 
 /// Checks the numbers of connections, and that what is told of them all and of single ones fits.
@@ -157,6 +175,15 @@ fn check_path(path: &PathAccount) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Checks what happened on a machine.
+fn check_host(host: &HostEvents) -> Result<(), String> {
+    within(&[
+        ("steal_seconds", host.steal_seconds),
+        ("softirq_seconds", host.softirq_seconds),
+        ("throttled_seconds", host.throttled_seconds),
+    ])
 }
 
 /// Checks the times of a balance of the CPUs.
@@ -215,7 +242,8 @@ fn check_intervals(step: &Step) -> Result<(), String> {
     }
     for second in &step.intervals {
         let (start, length) = (second.start_ns, second.length_ns);
-        let most = second.ok.max(second.errors).max(start >> 10);
+        let lost = second.path.map_or(0, |own| own.lost_packets);
+        let most = second.ok.max(second.errors).max(start >> 10).max(lost);
         if length > INTERVAL || most > MOST {
             return Err(format!("a second of {length} ns at {start} ns"));
         }
@@ -248,16 +276,14 @@ fn check_times(step: &Step) -> Result<(), String> {
             ("received_per_s", Some(messages.received_per_s)),
         ])?;
     }
-    if let Some(anatomy) = &step.anatomy {
-        check_anatomy(anatomy, summary.accounting.ok)?;
-    }
     step.connect
         .values()
         .try_for_each(|phase| check_time("connect", &phase.histogram, &phase.time))
 }
 
-/// Checks that every request that counts has parts, or is counted among those without.
-fn check_anatomy(anatomy: &AnatomySummary, ok: u64) -> Result<(), String> {
+/// Checks the times of all parts and, where it is of so many requests, that each has parts or is counted among those
+/// without.
+fn check_anatomy(anatomy: &AnatomySummary, requests: Option<u64>) -> Result<(), String> {
     for (part, times) in &anatomy.parts {
         check_time(part.name(), &times.histogram, &times.time)?;
     }
@@ -271,7 +297,9 @@ fn check_anatomy(anatomy: &AnatomySummary, ok: u64) -> Result<(), String> {
     let all = others
         .into_iter()
         .try_fold(anatomy.requests(), u64::checked_add);
-    if all != Some(ok) {
+    if let Some(ok) = requests
+        && all != Some(ok)
+    {
         return Err(format!(
             "the anatomy is not of the {ok} requests that succeeded"
         ));

@@ -5,7 +5,10 @@ use std::path::Path;
 use serde::{Serialize, de::Error as _};
 use serde_json::Error;
 
-use super::save::{SaveError, prepare_file, write_atomically};
+use super::{
+    check::check,
+    save::{SaveError, prepare_file, write_atomically},
+};
 use crate::{run::Run, warning::Warnings};
 
 /// A result file. The schema is in `schema/run.schema.json`.
@@ -58,8 +61,14 @@ impl Run {
     /// The JSON text, with a newline at its end.
     ///
     /// # Errors
-    /// Those of `serde_json`, if it could not be read again: JSON has no number that is not finite.
+    /// Those of `serde_json`, and a description of what would keep it from being read again.
     pub fn to_json(&self) -> serde_json::Result<String> {
+        // JSON has no number that is not finite. Where there need not be a number, it would read as none.
+        check(self).map_err(|what| {
+            Error::custom(format!(
+                "a number of the result cannot be, which is a fault of netping: {what}"
+            ))
+        })?;
         let text = serde_json::to_string_pretty(&ResultFile::of(self))? + "\n";
         // As from a file: reading other forms of text would be compiled once more.
         match serde_json::from_slice::<Self>(text.as_bytes()) {
@@ -107,12 +116,19 @@ mod tests {
         let mut run = run(vec![step(1, |_| vec![1000])]);
         run.save(&path).unwrap();
         let before = fs::read_to_string(&path).unwrap();
-        run.steps[0].cost.server = Some(ServerDemand {
-            cpu_seconds: f64::NAN,
-            ..ServerDemand::default()
-        });
-        let error = run.save(&path).unwrap_err().to_string();
-        assert!(error.contains("is not finite"), "{error}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), before);
+        let mut refused = |spoil: fn(&mut ServerDemand)| {
+            let mut server = ServerDemand::default();
+            spoil(&mut server);
+            run.steps[0].cost.server = Some(server);
+            let error = run.save(&path).unwrap_err().to_string();
+            assert_eq!(fs::read_to_string(&path).unwrap(), before);
+            error
+        };
+        let error = refused(|server| server.cpu_seconds = f64::NAN);
+        assert!(error.contains("server.cpu_seconds is NaN"), "{error}");
+        let error = refused(|server| server.context_switches_per_request = Some(f64::NAN));
+        assert!(error.contains("switches_per_request is NaN"), "{error}");
+        let error = refused(|server| server.host.steal_seconds = Some(f64::INFINITY));
+        assert!(error.contains("steal_seconds is inf"), "{error}");
     }
 }
