@@ -152,7 +152,7 @@ mod tests {
     fn requests_are_compared_where_the_server_counts_what_is_sent() {
         let at = |requests: u64, replies| {
             let text = format!("netping_requests_total {requests}");
-            Reading::within_an_hour(&text, [replies, replies])
+            Reading::within_an_hour(&text, [replies, replies]).unwrap()
         };
         let (start, end) = (at(100, 40), at(1100, 990));
         let accounting = Accounting {

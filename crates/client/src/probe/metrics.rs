@@ -81,13 +81,18 @@ struct Taken {
     replies: [u64; 2],
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "simulation"))]
 impl Reading {
     /// Returns the counters in a text that was read within an hour, while the client's count of replies
     /// was first one number and then the other.
-    pub(crate) fn within_an_hour(text: &str, replies: [u64; 2]) -> Self {
+    ///
+    /// # Errors
+    /// Those of [`Probe::read`].
+    pub fn within_an_hour(text: &str, replies: [u64; 2]) -> Result<Self, String> {
+        let counters = parse(text);
+        check(&counters)?;
         let times = [0, 3_600_000_000_000];
-        Self(parse(text), Taken { times, replies })
+        Ok(Self(counters, Taken { times, replies }))
     }
 }
 
@@ -380,7 +385,7 @@ mod tests {
     use super::*;
 
     fn read(text: &str) -> Reading {
-        Reading::within_an_hour(text, [0, 0])
+        Reading::within_an_hour(text, [0, 0]).unwrap()
     }
 
     fn reading(cpu: f64, requests: u64, switches: u64) -> Reading {
@@ -442,7 +447,7 @@ mod tests {
     #[test]
     fn requests_are_counted_by_both_sides_between_two_readings() {
         let at = |requests: u64, replies| {
-            Reading::within_an_hour(&format!("{REQUESTS} {requests}"), replies)
+            Reading::within_an_hour(&format!("{REQUESTS} {requests}"), replies).unwrap()
         };
         let counts = at(100, [40, 44]).requests_until(&at(1100, [1030, 1038]), 16);
         let expected = RequestCounts {
