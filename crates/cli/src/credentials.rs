@@ -15,6 +15,7 @@ use netping_protocol::{
     pki::{Authority, PkiError, Role, Validity},
     psk::Key,
 };
+use netping_system::signals;
 
 /// The authority's certificate.
 pub const CA: &str = "ca.pem";
@@ -73,6 +74,7 @@ pub fn write(folder: &Path, files: &[NewFile], force: bool) -> anyhow::Result<()
         "already there: {}; --force replaces the whole set",
         existing.join(", ")
     );
+    let _whole = signals::whole();
     let mut complete = Vec::new();
     for (name, contents) in files {
         let path = folder.join(name);

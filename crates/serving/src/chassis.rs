@@ -32,7 +32,7 @@ pub(crate) const REAP_INTERVAL: Duration = Duration::from_millis(100);
 const BACK_OFF: Duration = Duration::from_millis(100);
 
 /// Time that connections get to end after the drain has closed them.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Time in which the peers of a protocol with a goodbye answer it.
 const GOODBYE: Duration = Duration::from_secs(1);

@@ -6,6 +6,7 @@ use std::{
     thread,
 };
 
+use netping_system::signals::Vital;
 use tokio::{
     runtime::Builder,
     time::{self, MissedTickBehavior},
@@ -35,7 +36,11 @@ impl Chassis {
         }
         thread::Builder::new()
             .name("housekeeping".to_owned())
-            .spawn(move || runtime.block_on(reap(reaped)))?;
+            .spawn(move || {
+                // Without it, no deadline would be kept.
+                let _vital = Vital { exit_code: 1 };
+                runtime.block_on(reap(reaped));
+            })?;
         if let Some(announcement) = listening.announcement.take() {
             // A closed standard output is no reason not to serve.
             let _ = writeln!(io::stdout(), "{announcement}");

@@ -26,7 +26,7 @@ use tracing_subscriber::{
 const WAITING: usize = 1024;
 
 /// The longest time that the end of the process waits for the last lines.
-const LAST_LINES: Duration = Duration::from_secs(1);
+const LAST_LINES: Duration = Duration::from_millis(250);
 
 /// The log of this process.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Log {
         Ok(log)
     }
 
-    /// Writes the lines that wait, for a second at most.
+    /// Writes the lines that wait, for [`LAST_LINES`] at most.
     pub(crate) fn finish(self) {
         // Where no line fits, the last ones do not get out in time either.
         if self.lines.sender.try_send(None).is_ok() {

@@ -64,7 +64,7 @@ impl<A: Args> Service<A> {
 /// Parses the flags, listens, announces the addresses on standard output, and serves until SIGTERM
 /// or SIGINT.
 ///
-/// Exit codes: 0 after a drain, 1 after a second signal, 2 for wrong usage, 3 if it cannot start.
+/// Exit codes: 0 after a drain, 1 after a second signal or a drain that does not end, 2 for wrong usage, 3 if it cannot start.
 pub fn run<A: Args>(service: &Service<A>, args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let args = match service.parse(args) {
         Ok(args) => args,
@@ -90,7 +90,7 @@ pub fn run<A: Args>(service: &Service<A>, args: impl IntoIterator<Item = OsStrin
 }
 
 fn listen_and_serve<A: Args>(service: &Service<A>, args: &ServerArgs<A>) -> Result<()> {
-    let shutdown = Shutdown::on_signals()?;
+    let shutdown = Shutdown::on_signals(args.common.drain_timeout)?;
     let mut listening = service.bind(args)?;
     listening.shutdown = shutdown;
     let scheme = (service.scheme)(&args.own).as_str();

@@ -1,9 +1,13 @@
 //! The switch that stops a server.
 
-use std::io;
+use std::{io, time::Duration};
 
 use netping_system::signals;
 use tokio::sync::watch;
+
+/// The time after the drain timeout by which the process has ended, whatever keeps it: connections that do not close, a
+/// log that stands still, system calls that fail.
+const END: Duration = Duration::from_millis(900);
 
 /// Tells every part of a server to stop accepting and to finish requests in flight. Clones are the
 /// same switch, which is off at first.
@@ -11,15 +15,16 @@ use tokio::sync::watch;
 pub struct Shutdown(watch::Sender<bool>);
 
 impl Shutdown {
-    /// Creates a switch that the first SIGTERM or SIGINT turns on. The second ends the process at
-    /// once, with exit code 1.
+    /// Creates a switch that the first SIGTERM or SIGINT turns on. The second ends the process with exit code 1, and
+    /// so does a drain that has not ended [`END`] after `drain_timeout`.
     ///
     /// # Errors
     /// Fails if the handlers cannot be installed.
-    pub fn on_signals() -> io::Result<Self> {
+    pub fn on_signals(drain_timeout: Duration) -> io::Result<Self> {
         let shutdown = Self::default();
         let switch = shutdown.clone();
-        signals::on_stop(1, move |signal| {
+        let limit = drain_timeout.checked_add(END);
+        signals::on_stop(1, limit, move |signal| {
             tracing::info!(
                 signal,
                 "stopping: requests in flight may finish; a second signal ends at once"

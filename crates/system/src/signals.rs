@@ -1,11 +1,16 @@
 //! SIGINT and SIGTERM, received and sent.
 
-use std::{io, process, thread};
+use std::{
+    io, process,
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+    time::{Duration, Instant},
+};
 
 use nix::{
     sys::{
         prctl,
-        signal::{Signal, kill, killpg},
+        signal::{SigSet, Signal, kill, killpg},
     },
     unistd::Pid,
 };
@@ -14,25 +19,97 @@ use signal_hook::{
     iterator::Signals,
 };
 
-/// Calls `stop` with the number of the first SIGINT or SIGTERM, on a thread of its own. The second
-/// signal ends the process at once with `exit_code`.
+/// Held while something is done that is done wholly or not at all.
+static WHOLE: Mutex<()> = Mutex::new(());
+
+/// The time between looks for the second signal.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// How long the second signal waits for what is done wholly: a disk may never answer.
+const WHOLE_LIMIT: Duration = Duration::from_secs(1);
+
+/// Keeps SIGINT and SIGTERM from ending the process.
+#[derive(Debug)]
+pub struct Whole {
+    _alone: MutexGuard<'static, ()>,
+    /// The signals that this thread did not receive before either.
+    before: Option<SigSet>,
+}
+
+/// Has neither SIGINT nor SIGTERM end the process until the result is dropped: in a process of one thread that
+/// handles neither, or by way of [`on_stop`].
+pub fn whole() -> Whole {
+    let alone = WHOLE.lock().unwrap_or_else(PoisonError::into_inner);
+    let ends = SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM]);
+    let before = SigSet::thread_get_mask().ok();
+    Whole {
+        _alone: alone,
+        before: before.filter(|_| ends.thread_block().is_ok()),
+    }
+}
+
+impl Drop for Whole {
+    fn drop(&mut self) {
+        // A signal that came meanwhile ends the process here.
+        let _ = self.before.as_ref().map(SigSet::thread_set_mask);
+    }
+}
+
+/// Ends the process if the thread that has it panics: nobody else would do that thread's work.
+#[derive(Debug)]
+pub struct Vital {
+    /// The exit code.
+    pub exit_code: i32,
+}
+
+impl Drop for Vital {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            process::exit(self.exit_code);
+        }
+    }
+}
+
+/// Calls `stop` with the number of the first SIGINT or SIGTERM, on a thread of its own. The second signal ends the
+/// process with `exit_code`, once nothing is [`whole`], and so does the end of `limit` after the first.
 ///
 /// # Errors
 /// Fails if the handlers cannot be installed.
-pub fn on_stop(exit_code: i32, stop: impl FnOnce(i32) + Send + 'static) -> io::Result<()> {
+pub fn on_stop(
+    exit_code: i32,
+    limit: Option<Duration>,
+    stop: impl FnOnce(i32) + Send + 'static,
+) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     thread::Builder::new()
         .name("signals".to_owned())
         .spawn(move || {
-            let mut signals = signals.forever();
-            if let Some(signal) = signals.next() {
+            let _vital = Vital { exit_code };
+            if let Some(signal) = signals.forever().next() {
                 stop(signal);
             }
-            if signals.next().is_some() {
-                process::exit(exit_code);
+            let end = limit.map(|limit| now() + limit);
+            let is_over = || end.is_some_and(|end| now() >= end);
+            while signals.pending().next().is_none() && !is_over() {
+                thread::sleep(LOOK);
             }
+            let end = now() + WHOLE_LIMIT;
+            let mut whole = WHOLE.try_lock();
+            while whole.is_err() && now() < end {
+                thread::sleep(LOOK);
+                whole = WHOLE.try_lock();
+            }
+            process::exit(exit_code);
         })?;
     Ok(())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the end of a process is no measurement"
+)]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// Sends SIGTERM to a process. Does nothing if it has ended.

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use netping_system::signals;
 use tempfile::NamedTempFile;
 
 /// Why a result file could not be written.
@@ -29,7 +30,7 @@ impl SaveError {
 }
 
 /// Writes a file anew: to a temporary file in its folder, synced, then renamed. Whoever reads the
-/// path finds the old file or the new one, whole. A symbolic link stays one, and it is what it
+/// path finds the old file or the new one, whole, with the old one's mode. A symbolic link stays one, and it is what it
 /// leads to that is replaced. What is no file, such as a pipe, or stands in /dev or /proc, is
 /// written to.
 ///
@@ -43,6 +44,7 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let Some(target) = file_to_replace(path) else {
         return fs::write(path, content);
     };
+    let _whole = signals::whole();
     let mut file = temporary_beside(&target)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
@@ -59,7 +61,10 @@ pub fn prepare_file(path: &Path, content: &[u8]) -> Result<(), SaveError> {
     let there = file_to_replace(path).filter(|target| target.is_file());
     let prepared = there.map_or_else(
         || write(path, content),
-        |target| temporary_beside(&target).map(drop),
+        |target| {
+            let _whole = signals::whole();
+            temporary_beside(&target).map(drop)
+        },
     );
     prepared.map_err(|reason| SaveError::of(path, reason))
 }
@@ -79,7 +84,7 @@ fn file_to_replace(path: &Path) -> Option<PathBuf> {
     Some(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()))
 }
 
-/// An empty file that goes away by itself unless it is renamed.
+/// An empty file that goes away by itself unless it is renamed, with the mode of `target` if that is there.
 fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
     let folder = target
         .parent()
@@ -89,10 +94,14 @@ fn temporary_beside(target: &Path) -> io::Result<NamedTempFile> {
         let missing = format!("there is no folder {}", folder.display());
         return Err(io::Error::new(io::ErrorKind::NotFound, missing));
     }
-    tempfile::Builder::new()
+    let file = tempfile::Builder::new()
         .prefix(".netping-")
         .permissions(fs::Permissions::from_mode(0o644))
-        .tempfile_in(folder)
+        .tempfile_in(folder)?;
+    if let Ok(there) = fs::metadata(target) {
+        file.as_file().set_permissions(there.permissions())?;
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
@@ -108,6 +117,19 @@ mod tests {
             assert_eq!(fs::read_to_string(&path).unwrap(), content);
         }
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_that_is_there_keeps_its_mode() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.json");
+        let mode = || fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+        write_atomically(&path, b"new").unwrap();
+        for kept in [0o600, 0o666, 0o440] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(kept)).unwrap();
+            write_atomically(&path, b"newer").unwrap();
+            assert_eq!(mode(), kept);
+        }
     }
 
     #[test]
