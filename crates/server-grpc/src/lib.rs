@@ -3,6 +3,7 @@
 
 mod benchmark;
 mod connected;
+mod deadline;
 mod direct;
 mod floor;
 mod sent_frames;

@@ -1,5 +1,5 @@
-//! The service around all RPCs: it limits the time in which a request comes, and knows which requests
-//! of a connection are not answered, and what their replies hold.
+//! The service around all RPCs: it limits the time in which a request comes, keeps the caller's deadline, and knows
+//! which requests of a connection are not answered, and what their replies hold.
 
 use std::{
     convert::Infallible,
@@ -20,9 +20,11 @@ use tonic::{
     body::Body,
     codegen::{
         Body as HttpBody, Service, StdError,
-        http::{Request, Response},
+        http::{HeaderMap, Request, Response},
     },
 };
+
+use crate::deadline;
 
 type BodyFrame = http_body::Frame<Bytes>;
 
@@ -54,6 +56,9 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let connection = request.extensions().get::<Arc<Connection>>();
         let active = connection.map(Active::begin);
+        let timeout = request.headers().get(deadline::TIMEOUT);
+        let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
+        let deadline = deadline::deadline(timeout);
         let is_conversation = request.uri().path().starts_with(BENCHMARK);
         let response = self.routes.call(request.map(|body| RequestBody {
             body,
@@ -64,13 +69,20 @@ where
             chassis: Arc::clone(&self.chassis),
         }));
         Box::pin(async move {
-            let mut response = response.await?;
+            let mut response = match deadline {
+                None => response.await?,
+                Some(deadline) => match deadline::within(response, deadline).await {
+                    Some(response) => response?,
+                    None => Status::deadline_exceeded(deadline::MISSED).into_http(),
+                },
+            };
             let hold = response.extensions_mut().remove();
             Ok(response.map(|body| ReplyBody {
                 body,
                 _active: active,
                 hold,
                 rest: Bytes::new(),
+                deadline: deadline.map(|deadline| Box::pin(sleep_until(deadline.into()))),
             }))
         })
     }
@@ -94,6 +106,8 @@ pub(crate) struct ReplyBody {
     hold: Option<Hold>,
     /// The rest of a message that was longer than a part.
     rest: Bytes,
+    /// The end of the call's time, if its caller has set one.
+    deadline: Option<Pin<Box<Sleep>>>,
 }
 
 impl ReplyBody {
@@ -117,7 +131,17 @@ impl HttpBody for ReplyBody {
             let rest = mem::take(&mut self.rest);
             return Poll::Ready(Some(Ok(self.part(rest))));
         }
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+            let Some(deadline) = &mut self.deadline else {
+                return Poll::Pending;
+            };
+            ready!(deadline.as_mut().poll(cx));
+            self.deadline = None;
+            self.body = Body::empty();
+            let mut trailers = HeaderMap::new();
+            Status::deadline_exceeded(deadline::MISSED).add_header(&mut trailers)?;
+            return Poll::Ready(Some(Ok(BodyFrame::trailers(trailers))));
+        };
         Poll::Ready(frame.map(|frame| match frame?.into_data() {
             Ok(data) => Ok(self.part(data)),
             Err(trailers) => Ok(trailers),

@@ -20,8 +20,9 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::{
     Floor,
     echo::{Echo, PREFIX, echo_reply, length, say_reply, unary},
-    routes::{Refusal, Route},
+    routes::{Called, Refusal, Route},
 };
+use crate::deadline;
 
 /// Most bytes of incomplete requests that a connection holds, beyond one message.
 const HELD: usize = 64 << 20;
@@ -56,7 +57,8 @@ pub(super) struct Calls {
 struct Wait {
     slot: Slot,
     number: u64,
-    reserved: Result<Option<Reserved>, Full>,
+    /// `None`: the call's deadline came first.
+    reserved: Option<Result<Option<Reserved>, Full>>,
 }
 
 struct Call {
@@ -67,6 +69,8 @@ struct Call {
     body: Vec<u8>,
     /// When the request was first seen to be incomplete.
     begun: Option<Instant>,
+    /// The end of the call's time, if its caller has set one.
+    deadline: Option<Instant>,
 }
 
 enum State {
@@ -107,7 +111,7 @@ impl Calls {
     }
 
     /// Takes what a client sent.
-    pub(super) fn take(&mut self, event: Event<'_, Route>, http2: &mut Server<Route>) {
+    pub(super) fn take(&mut self, event: Event<'_, Called>, http2: &mut Server<Called>) {
         match event {
             Event::Request {
                 slot,
@@ -123,7 +127,8 @@ impl Calls {
         }
     }
 
-    fn request(&mut self, slot: Slot, route: Route, is_end: bool, http2: &mut Server<Route>) {
+    fn request(&mut self, slot: Slot, called: Called, is_end: bool, http2: &mut Server<Called>) {
+        let Called { route, timeout } = called;
         let index = slot.index();
         while self.list.len() <= index {
             self.list.push(Call {
@@ -132,6 +137,7 @@ impl Calls {
                 state: State::Idle,
                 body: Vec::new(),
                 begun: None,
+                deadline: None,
             });
         }
         let call = &mut self.list[index];
@@ -139,6 +145,7 @@ impl Calls {
         call.route = route;
         call.state = State::Partial;
         call.begun = None;
+        call.deadline = deadline::deadline(timeout);
         self.partial += 1;
         match route {
             // A caller with a stream of messages may wait for an answer to the first one.
@@ -151,7 +158,7 @@ impl Calls {
         }
     }
 
-    fn data(&mut self, slot: Slot, data: &[u8], is_end: bool, http2: &mut Server<Route>) {
+    fn data(&mut self, slot: Slot, data: &[u8], is_end: bool, http2: &mut Server<Called>) {
         let limit = self.floor.max_message;
         let call = &mut self.list[slot.index()];
         if let Route::Refused(refusal) = call.route {
@@ -183,7 +190,7 @@ impl Calls {
     }
 
     /// Takes the body of a whole request.
-    fn whole(&mut self, slot: Slot, body: &[u8], http2: &mut Server<Route>) {
+    fn whole(&mut self, slot: Slot, body: &[u8], http2: &mut Server<Called>) {
         let checked = unary(body, self.floor.max_message)
             .and_then(|message| Ok((message, self.check(slot, message)?)));
         let (message, reply) = match checked {
@@ -201,10 +208,17 @@ impl Calls {
         self.held += message.len();
         self.partial -= 1;
         self.waited += 1;
-        let (number, connection) = (self.waited, Arc::clone(&self.connection));
+        let (number, deadline) = (self.waited, call.deadline);
+        let connection = Arc::clone(&self.connection);
         let wait = self.waits.spawn(async move {
-            load.apply().await;
-            let reserved = connection.reserve(reply).await;
+            let waiting = async {
+                load.apply().await;
+                connection.reserve(reply).await
+            };
+            let reserved = match deadline {
+                None => Some(waiting.await),
+                Some(deadline) => deadline::within(waiting, deadline).await,
+            };
             Wait {
                 slot,
                 number,
@@ -229,7 +243,7 @@ impl Calls {
     }
 
     /// Goes on with the calls that need not wait any more.
-    pub(super) fn go_on(&mut self, cx: &mut Context<'_>, http2: &mut Server<Route>) {
+    pub(super) fn go_on(&mut self, cx: &mut Context<'_>, http2: &mut Server<Called>) {
         while !self.waits.is_empty()
             && let Poll::Ready(Some(wait)) = self.waits.poll_join_next(cx)
         {
@@ -249,6 +263,10 @@ impl Calls {
             // As if its end had just come.
             call.state = State::Partial;
             self.partial += 1;
+            let Some(reserved) = reserved else {
+                self.refuse(slot, Refusal::Deadline, http2);
+                continue;
+            };
             let Ok(reserved) = reserved else {
                 self.floor.chassis.count_error(MAX_MEMORY);
                 self.refuse(slot, Refusal::Memory, http2);
@@ -267,7 +285,7 @@ impl Calls {
         slot: Slot,
         message: &[u8],
         reserved: Option<Reserved>,
-        http2: &mut Server<Route>,
+        http2: &mut Server<Called>,
     ) {
         self.served += 1;
         let mut reply = mem::take(&mut self.reply);
@@ -294,7 +312,7 @@ impl Calls {
         }
     }
 
-    fn refuse(&mut self, slot: Slot, refusal: Refusal, http2: &mut Server<Route>) {
+    fn refuse(&mut self, slot: Slot, refusal: Refusal, http2: &mut Server<Called>) {
         if let Some(kind) = refusal.kind() {
             self.floor.chassis.count_error(kind);
         }
@@ -326,8 +344,8 @@ impl Calls {
         }
     }
 
-    /// Ends the calls whose requests have taken too long.
-    pub(super) fn end_overdue(&mut self, http2: &mut Server<Route>) {
+    /// Ends the calls whose requests have taken too long, by the server's limit or by their own deadline.
+    pub(super) fn end_overdue(&mut self, http2: &mut Server<Called>) {
         let (now, limit) = (clock::now(), self.floor.chassis.request_limit());
         let mut overdue = Vec::new();
         for call in &mut self.list {
@@ -337,12 +355,16 @@ impl Calls {
             let begun = *call.begun.get_or_insert(now);
             let limit = limit.after(call.body.len() as u64);
             if limit.is_some_and(|limit| now - begun >= limit) {
-                overdue.push(call.slot);
+                overdue.push((call.slot, Refusal::Late));
+            } else if call.deadline.is_some_and(|deadline| now >= deadline) {
+                overdue.push((call.slot, Refusal::Deadline));
             }
         }
-        for slot in overdue {
-            self.floor.chassis.count_deadline(REQUEST_TIMEOUT);
-            self.refuse(slot, Refusal::Late, http2);
+        for (slot, refusal) in overdue {
+            if refusal == Refusal::Late {
+                self.floor.chassis.count_deadline(REQUEST_TIMEOUT);
+            }
+            self.refuse(slot, refusal, http2);
         }
     }
 }

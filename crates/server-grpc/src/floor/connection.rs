@@ -19,7 +19,7 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-use super::{End, Floor, calls::Calls, is_tls, routes::Route};
+use super::{End, Floor, calls::Calls, is_tls, routes::Called};
 
 /// Length of the buffer into which the connections of a thread read, in bytes.
 const READ: usize = 64 << 10;
@@ -46,7 +46,7 @@ pub(super) struct Connection {
     floor: Arc<Floor>,
     stream: Stream,
     guard: Guard,
-    http2: Server<Route>,
+    http2: Server<Called>,
     calls: Calls,
     /// The beginning of a frame that is not whole.
     input: BytesMut,

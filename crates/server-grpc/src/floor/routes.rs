@@ -1,10 +1,22 @@
 //! The methods of the floor, and the heads of its replies.
 
+use std::time::Duration;
+
 use netping_http2::{
     head::Head,
     server::{self, Request},
 };
 use tonic::Code;
+
+use crate::deadline;
+
+/// What the head of a request says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Called {
+    pub(super) route: Route,
+    /// The time that the caller gives the call.
+    pub(super) timeout: Option<Duration>,
+}
 
 /// The method that a request calls, or why it is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,9 +43,19 @@ pub(super) enum Refusal {
     NotAscii,
     Memory,
     Late,
+    Deadline,
 }
 
-impl server::Route for Route {
+impl server::Route for Called {
+    fn of(request: &Request) -> Self {
+        Self {
+            route: Route::of(request),
+            timeout: request.get(deadline::TIMEOUT).and_then(deadline::timeout),
+        }
+    }
+}
+
+impl Route {
     fn of(request: &Request) -> Self {
         if request.method() != b"POST" {
             return Self::Refused(Refusal::NotPost);
@@ -63,7 +85,7 @@ fn is_grpc(content_type: &[u8]) -> bool {
 }
 
 impl Refusal {
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::NotPost,
         Self::MediaType,
         Self::UnknownMethod,
@@ -78,6 +100,7 @@ impl Refusal {
         Self::NotAscii,
         Self::Memory,
         Self::Late,
+        Self::Deadline,
     ];
 
     /// Returns true if the request is gRPC.
@@ -136,6 +159,7 @@ impl Refusal {
                 Code::DeadlineExceeded,
                 "the request did not come within the server's --request-timeout".to_owned(),
             ),
+            Self::Deadline => (Code::DeadlineExceeded, deadline::MISSED.to_owned()),
         };
         let code = (code as i32).to_string();
         let mut fields = vec![GRPC, (STATUS, &*code)];
