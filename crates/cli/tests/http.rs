@@ -23,9 +23,11 @@ use netping_protocol::{
 };
 use serde_json::{Value, json};
 use web::{
-    Site, close, keep, ok, read_head, read_request, read_until_request, serve_either, serve_grpc,
-    serve_h3,
+    GRPC, Site, close, keep, ok, read_head, read_request, read_until_request, serve_either,
+    serve_grpc, serve_h3,
 };
+
+const PROTO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/echo.proto");
 
 /// A short run of one caller, or of as many as the flags say: its only step, its exit code, and its
 /// standard error.
@@ -308,7 +310,7 @@ fn goaway_is_an_error_only_within_a_request() {
 
 #[test]
 fn goaway_between_grpc_requests_is_no_error() {
-    let site = Site::start(|stream| serve_grpc(stream, 5));
+    let site = Site::start(|stream| serve_grpc(stream, 5, GRPC));
     let (step, code, text) = measure(&format!("grpc://{}", site.address), &["--requests", "20"]);
     assert_eq!(
         (code, &step["ok"], &step["reconnects"]),
@@ -320,8 +322,30 @@ fn goaway_between_grpc_requests_is_no_error() {
 }
 
 #[test]
+fn a_reply_of_another_type_is_none_of_grpc() {
+    for kind in ["text/html", "application/grpc-web+proto"] {
+        let site = Site::start(move |stream| serve_grpc(stream, usize::MAX, kind));
+        let url = format!("grpc://{}", site.address);
+        let method = format!("{url}/echopb.Echo/Echo");
+        let schema = ["--proto", PROTO];
+        for (url, flags) in [
+            (&url, &[][..]),
+            (&url, &["--grpc-client", "tonic"]),
+            (&method, &schema[..]),
+        ] {
+            let (_, text) = assert_all_fail(url, flags, 5, "protocol");
+            assert!(text.contains(kind), "{text}");
+        }
+    }
+}
+
+#[test]
 fn an_http2_connection_that_ends_within_a_request_is_an_eof() {
-    for (scheme, flags) in [("http", &["--http2"][..]), ("grpc", &[])] {
+    for (scheme, flags) in [
+        ("http", &["--http2"][..]),
+        ("grpc", &[]),
+        ("grpc", &["--grpc-client", "tonic"]),
+    ] {
         let site = Site::start(|mut stream| {
             if read_until_request(&mut stream).is_err() {
                 return 0;
@@ -471,7 +495,7 @@ fn bodies_are_sent_in_turn_with_headers_and_a_method() {
 
 #[test]
 fn a_post_over_http2_has_its_body() {
-    let site = Site::start(|stream| serve_grpc(stream, usize::MAX));
+    let site = Site::start(|stream| serve_grpc(stream, usize::MAX, GRPC));
     let url = site.url();
     let echoed = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&echoed, "0123456789").unwrap();

@@ -1,5 +1,7 @@
 //! Small web servers, good and bad ones, that count their requests.
 
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
 use std::{
     io::{self, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
@@ -214,10 +216,13 @@ pub fn serve_either(stream: TcpStream, acceptor: &Acceptor, last: usize) -> usiz
     })
 }
 
-/// Serves gRPC from a connection: each reply is the request's message, which is what an echo is. It
+/// The type of gRPC's messages.
+pub const GRPC: &str = "application/grpc";
+
+/// Serves gRPC from a connection: each reply, of this type, is the request's message, which is what an echo is. It
 /// says goodbye with the request number `last`.
-pub fn serve_grpc(stream: TcpStream, last: usize) -> usize {
-    on_runtime(stream, async |stream| {
+pub fn serve_grpc(stream: TcpStream, last: usize, content_type: &'static str) -> usize {
+    on_runtime(stream, async move |stream| {
         let Ok(mut connection) = h2::server::handshake(stream).await else {
             return 0;
         };
@@ -232,7 +237,7 @@ pub fn serve_grpc(stream: TcpStream, last: usize) -> usize {
                 while let Some(Ok(data)) = body.data().await {
                     message.extend_from_slice(&data);
                 }
-                let head = http::Response::builder().header("content-type", "application/grpc");
+                let head = http::Response::builder().header("content-type", content_type);
                 let head = head.body(()).unwrap();
                 let mut reply = respond.send_response(head, false).unwrap();
                 reply.send_data(message.into(), false).unwrap();

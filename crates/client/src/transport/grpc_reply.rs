@@ -86,8 +86,10 @@ pub(crate) fn check_end(last: &Fields) -> Result<()> {
 }
 
 /// Checks that a reply is gRPC's, and not a page of a web server.
-fn check_type(kind: &[u8]) -> Result<()> {
-    if kind.starts_with(b"application/grpc") {
+pub(super) fn check_type(kind: &[u8]) -> Result<()> {
+    // gRPC-Web's, which begins so too, has other frames.
+    let rest = kind.strip_prefix(b"application/grpc");
+    if rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'+' | b';'))) {
         return Ok(());
     }
     let kind = kind.escape_ascii();

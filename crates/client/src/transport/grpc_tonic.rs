@@ -9,6 +9,7 @@ use std::{
     },
 };
 
+use http::{Response, StatusCode, header::CONTENT_TYPE};
 use hyper_util::rt::TokioIo;
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
 use netping_protocol::{
@@ -17,12 +18,16 @@ use netping_protocol::{
 use tokio_util::io::InspectWriter;
 use tonic::{
     Code, Status,
-    transport::{Channel, Endpoint as TonicEndpoint},
+    body::Body,
+    codegen::StdError,
+    transport::{self, Channel, Endpoint as TonicEndpoint},
 };
+use tower::util::MapResult;
 
 use super::{
     Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect,
     grpc_h2::{echo_request, verified},
+    grpc_reply::check_type,
     http2::closed,
 };
 
@@ -62,6 +67,7 @@ impl Transport for GrpcTonic {
             cause(&*error).unwrap_or_else(|| Failure::lost(ErrorKind::Other, &error))
         })?;
         milestones.reached(ConnectPhase::Http2);
+        let channel = MapResult::new(channel, of_grpc as OfGrpc);
         Ok(TonicHandle {
             hello: HelloClient::new(channel.clone()),
             echo: EchoClient::new(channel).max_decoding_message_size(usize::MAX),
@@ -90,11 +96,26 @@ fn gone(given_up: &AtomicBool) -> Failure {
     Failure::lost(ErrorKind::Goaway, "the connection is gone")
 }
 
+/// A channel whose replies are gRPC's: tonic does not look at their type.
+type GrpcChannel = MapResult<Channel, OfGrpc>;
+
+type OfGrpc = fn(Result<Response<Body>, transport::Error>) -> Result<Response<Body>, StdError>;
+
+/// Refuses a reply that is not gRPC's. Of another status than 200, tonic makes one of its own.
+fn of_grpc(reply: Result<Response<Body>, transport::Error>) -> Result<Response<Body>, StdError> {
+    let reply = reply?;
+    if reply.status() == StatusCode::OK {
+        let kind = reply.headers().get(CONTENT_TYPE);
+        check_type(kind.map_or(b"", |kind| kind.as_bytes()))?;
+    }
+    Ok(reply)
+}
+
 /// A caller's handle on a channel.
 #[derive(Debug, Clone)]
 pub struct TonicHandle {
-    echo: EchoClient<Channel>,
-    hello: HelloClient<Channel>,
+    echo: EchoClient<GrpcChannel>,
+    hello: HelloClient<GrpcChannel>,
 }
 
 impl Connection for TonicHandle {
@@ -133,7 +154,7 @@ impl From<Status> for Failure {
 fn cause(error: &(dyn Error + 'static)) -> Option<Failure> {
     iter::successors(Some(error), |&error| error.source()).find_map(|error| {
         let failure = error.downcast_ref::<Failure>().cloned();
-        let io = || error.downcast_ref().map(connect::io_failure);
+        let io = || error.downcast_ref().map(http2_io_failure);
         let http2 = || error.downcast_ref().and_then(http2_failure);
         failure.or_else(io).or_else(http2)
     })
