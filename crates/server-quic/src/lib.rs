@@ -49,6 +49,9 @@ pub struct QuicArgs {
     /// prove its address, which costs it a round trip (QUIC Retry); 0: always
     #[arg(long, default_value_t = 256, value_name = "N", value_parser = number_in::<usize>(..))]
     retry_above: usize,
+    /// Follow a client that moves to another address; only with one runtime, which then has the only socket
+    #[arg(long)]
+    migration: bool,
 }
 
 /// This server.
@@ -122,11 +125,17 @@ fn config(common: &CommonArgs, args: &QuicArgs, identity: Identity) -> Result<Se
         .max_concurrent_uni_streams(VarInt::from_u32(0))
         .datagram_receive_buffer_size(None)
         .max_idle_timeout(idle_timeout);
+    if args.migration && args.runtime.runtime_count() > 1 {
+        // A client that moved would reach another runtime's socket, which does not know it.
+        return Err(ServeError::Flags(
+            "--migration needs a single socket: give --workers 1 or --runtime multi-thread",
+        ));
+    }
     let mut config = ServerConfig::with_crypto(Arc::new(tls));
-    // A client that moved would reach another runtime's socket, which does not know it.
+    // Whoever sees a connection's packets could have many times their bytes sent to a new address.
     config
         .transport_config(Arc::new(transport))
-        .migration(args.runtime.runtime_count() == 1);
+        .migration(args.migration);
     Ok(config)
 }
 

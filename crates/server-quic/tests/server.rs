@@ -3,7 +3,11 @@
 //! Runtimes have a thread of their own: a client closes its connections while the test waits for
 //! the server to end.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::{SocketAddr, UdpSocket},
+    sync::Arc,
+    time::Duration,
+};
 
 use netping_protocol::{
     frame::{Reply, RequestHeader},
@@ -80,6 +84,28 @@ async fn frames_are_echoed_on_every_stream() {
     assert_eq!(call(&mut other, &bytes, 3).await, b"\0\0\0\x03cdc");
     assert_eq!(call(&mut one, &bytes, 3).await, b"\0\0\0\x03cdc");
     assert_eq!(server.metric("netping_requests_total").unwrap(), "3");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn only_a_server_that_is_told_to_follows_a_client_to_another_address() {
+    let echo = frame(b"ab", Reply::Echo);
+    for (flags, follows) in [(&["--migration"][..], true), (&[], false)] {
+        let (server, client) = (start(flags), client());
+        let connection = connect(&client, &server).await.unwrap();
+        let mut stream = connection.open_bi().await.unwrap();
+        call(&mut stream, &echo, 2).await;
+        client
+            .rebind(UdpSocket::bind("127.0.0.1:0").unwrap())
+            .unwrap();
+        let moved = call(&mut stream, &echo, 2);
+        if follows {
+            assert_eq!(moved.await, b"\0\0\0\x02ab");
+        } else {
+            let patience = Duration::from_millis(500);
+            tokio::time::timeout(patience, moved).await.unwrap_err();
+            assert_eq!(server.metric("netping_requests_total").unwrap(), "1");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
