@@ -351,6 +351,54 @@ mod tests {
         assert_eq!(received, ("one".to_owned(), io::ErrorKind::UnexpectedEof));
     }
 
+    #[tokio::test]
+    async fn an_end_between_two_messages_looks_like_the_peers() {
+        let (mut near, mut far) = pair().await;
+        near.cipher.seal(b"one", &mut near.sealed).unwrap();
+        near.cipher.seal(b"two", &mut near.sealed).unwrap();
+        near.sealed.truncate(21);
+        near.shutdown().await.unwrap();
+        let mut received = String::new();
+        far.read_to_string(&mut received).await.unwrap();
+        assert_eq!(received, "one");
+    }
+
+    #[tokio::test]
+    async fn a_session_that_was_recorded_opens_nothing() {
+        // What each side sends first: 2 bytes of length, 32 of a public key, 16 of tag.
+        const FIRST: usize = 50;
+        let (near, mut to_client) = duplex(1000);
+        let (mut to_server, far) = duplex(1000);
+        let client = async {
+            let mut near = Noise::connect(near, &KEY).await?;
+            near.write_all(b"secret").await?;
+            near.shutdown().await
+        };
+        let server = async {
+            let (mut far, mut told) = (Noise::accept(far, &KEY).await?, String::new());
+            far.read_to_string(&mut told).await?;
+            Ok(told)
+        };
+        let recording = async {
+            let (mut recorded, mut answer) = (vec![0; FIRST], [0; FIRST]);
+            to_client.read_exact(&mut recorded).await?;
+            to_server.write_all(&recorded).await?;
+            to_server.read_exact(&mut answer).await?;
+            to_client.write_all(&answer).await?;
+            to_client.read_to_end(&mut recorded).await?;
+            to_server.write_all(&recorded[FIRST..]).await?;
+            to_server.shutdown().await?;
+            Ok::<_, io::Error>(recorded)
+        };
+        let ((), told, recorded) = tokio::try_join!(client, server, recording).unwrap();
+        assert_eq!(told, "secret");
+        let (mut near, far) = duplex(1000);
+        near.write_all(&recorded).await.unwrap();
+        let mut far = Noise::accept(far, &KEY).await.unwrap();
+        let error = far.read_u8().await.unwrap_err();
+        assert_eq!(reason(&error), &NoiseError::Transport);
+    }
+
     /// Changes the ciphertext of the messages "one" and "two". Returns the bytes that are read, and
     /// the error after them.
     async fn receive_changed(change: impl FnOnce(&mut BytesMut)) -> (String, io::ErrorKind) {
