@@ -13,6 +13,7 @@ use netping_measure::{
 use netping_results::{
     connect::ChannelSecurity,
     estimate::estimate,
+    format::on_one_line,
     metric::{self, Metric, Source, Unit},
     run::{Measurement, Run, Step},
     warning::Warning,
@@ -50,10 +51,22 @@ fn write(rows: &[CsvRow]) -> Rendered {
     }
     for CsvRow(cells) in rows {
         let cells: BTreeMap<_, _> = cells.iter().map(|(title, cell)| (title, &**cell)).collect();
-        let record = titles.iter().map(|title| cells.get(title).unwrap_or(&""));
+        let record = titles
+            .iter()
+            .map(|title| safe(cells.get(title).unwrap_or(&"")));
         writer.write_record(record).map_err(failed)?;
     }
     writer.into_inner().map_err(failed)
+}
+
+/// Returns a cell that is what it looks like: on one line and, where it is text, no formula of a spreadsheet.
+fn safe(cell: &str) -> String {
+    let is_formula = cell.starts_with(['=', '+', '-', '@']) && cell.parse::<f64>().is_err();
+    on_one_line(&if is_formula {
+        format!("'{cell}")
+    } else {
+        cell.to_owned()
+    })
 }
 
 /// Titles and cells.
@@ -261,7 +274,7 @@ mod tests {
         let rows = read(&render(std::slice::from_ref(&run)).unwrap());
         assert_eq!(rows.len(), 2);
         let cell = |name: &str| rows[0][name].as_str();
-        assert_eq!(cell("label"), fixture::HOSTILE);
+        assert_eq!(cell("label"), on_one_line(fixture::HOSTILE));
         assert_eq!(
             (cell("callers"), cell("rate_per_second"), cell("ok")),
             ("64", "1000", "1000")
@@ -278,6 +291,22 @@ mod tests {
             ),
             ("2", "7")
         );
+    }
+
+    #[test]
+    fn text_is_no_formula_and_hides_nothing() {
+        assert_eq!(
+            safe("=HYPERLINK(\"http://h\")"),
+            "'=HYPERLINK(\"http://h\")"
+        );
+        assert_eq!(safe("@SUM(1)"), "'@SUM(1)");
+        assert_eq!(safe("+1+cmd"), "'+1+cmd");
+        assert_eq!(safe("-1.5e3"), "-1.5e3");
+        assert_eq!(
+            safe("a\n\u{1b}[2J\u{202e}b"),
+            "a\u{fffd}\u{fffd}[2J\u{fffd}b"
+        );
+        assert_eq!(safe("tcp://h:1"), "tcp://h:1");
     }
 
     #[test]

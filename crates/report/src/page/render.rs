@@ -1,6 +1,7 @@
 //! Charts as parts of a page, and as files.
 
 use maud::{Markup, html};
+use netping_results::format::is_unsafe;
 
 use super::{chart::Chart, draw, table};
 
@@ -25,14 +26,9 @@ pub(super) fn figure(chart: &Chart, alone: bool) -> Markup {
     }
 }
 
-/// Replaces control characters, which a file's text may hold and HTML and XML must not.
+/// Replaces characters that a file's text may hold and HTML and XML must not, or that would hide what is around them.
 pub(super) fn legible(text: &str) -> String {
-    let legible = |c: char| {
-        if (c.is_control() && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}') {
-            '\u{fffd}'
-        } else {
-            c
-        }
-    };
-    text.chars().map(legible).collect()
+    let is_illegible =
+        |c: char| (is_unsafe(c) && c != '\n') || matches!(c, '\u{fffe}' | '\u{ffff}');
+    text.replace(is_illegible, "\u{fffd}")
 }
