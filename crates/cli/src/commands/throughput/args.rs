@@ -53,8 +53,8 @@ pub struct ThroughputArgs {
     /// Number of requests to measure in each step, instead of a duration
     #[arg(short = 'n', long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
-    /// Connections that gRPC, QUIC and --http2 callers share [default: one per worker, over QUIC
-    /// and --http2 at least one per 100 callers; TCP, and HTTP without --http2, has one per caller]
+    /// Connections that callers over gRPC, QUIC, --http2 and --http3 share; others have one each
+    /// [default: one per worker and, but for Echo over gRPC, at least one per 100 callers]
     #[arg(long, value_name = "RANGE")]
     connections: Option<Range>,
     /// Open a connection for each request, as a part of the request
