@@ -13,13 +13,14 @@ use netping_serving::{Accepted, Chassis, Connection, echo::goodbye};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 
-use crate::sent_frames::SentFrames;
+use crate::{received_frames::ReceivedFrames, sent_frames::SentFrames};
 
 /// A stream whose requests carry its [`Connection`], which counts them.
 pub(crate) struct ConnectedStream {
     /// `None` once it is shut down.
     stream: Option<Accepted>,
     connection: Arc<Connection>,
+    received: ReceivedFrames,
     sent: SentFrames,
     chassis: Arc<Chassis>,
     /// True until the first bytes have come, to count a client that speaks TLS to a clear-text
@@ -31,7 +32,8 @@ impl ConnectedStream {
     pub(crate) fn new(stream: Accepted, chassis: Arc<Chassis>) -> Self {
         Self {
             connection: Arc::clone(stream.connection()),
-            stream: Some(stream),
+            stream: Some(stream.uncounted()),
+            received: ReceivedFrames::default(),
             sent: SentFrames::default(),
             chassis,
             is_fresh: true,
@@ -65,6 +67,13 @@ impl AsyncRead for ConnectedStream {
             let error = io::Error::new(io::ErrorKind::InvalidData, "the peer speaks TLS");
             return Poll::Ready(Err(error));
         }
+        let this = &mut *self;
+        let counted = this
+            .received
+            .take(&buf.filled()[before..], this.connection.is_active());
+        this.connection.count_bytes(counted);
+        // The reaper limits the time in which the rest of a frame comes.
+        this.connection.set_partial(this.received.partial());
         Poll::Ready(Ok(()))
     }
 }
@@ -83,7 +92,12 @@ impl AsyncWrite for ConnectedStream {
         cx: &mut Context<'_>,
         data: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = ready!(self.stream()?.poll_write_vectored(cx, data))?;
+        let Poll::Ready(written) = self.stream()?.poll_write_vectored(cx, data) else {
+            // Nothing may be read meanwhile.
+            self.connection.set_partial(0);
+            return Poll::Pending;
+        };
+        let written = written?;
         for kind in self.sent.read(data, written) {
             self.chassis.count_error(&kind);
         }

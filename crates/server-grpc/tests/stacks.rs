@@ -3,6 +3,7 @@
 use std::{
     io::Write,
     net::{Shutdown as Direction, TcpStream},
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
@@ -265,13 +266,55 @@ fn every_stack_closes_a_peer_that_is_late_or_speaks_tls() {
 }
 
 #[test]
-fn the_floor_closes_a_peer_whose_frame_does_not_go_on() {
-    let server = start("floor", &["--request-timeout", "200ms"]);
-    let mut peer = server.connect();
-    peer.write_all(&[PREFACE, b"\0\0\x05\x01\x05"].concat())
-        .unwrap();
-    read_all(&mut peer);
-    server.await_error("request_timeout");
+fn every_stack_closes_a_peer_whose_frame_does_not_go_on() {
+    for stack in STACKS {
+        let server = start(stack, &["--request-timeout", "200ms"]);
+        let headers = frame(1, 5, 1, &[0x82; 1000]);
+        let block = [frame(1, 1, 1, &[0x82]), frame(9, 0, 1, &[0x82; 1000])].concat();
+        // A part of a frame's header, of its payload, and of a header block.
+        for (bytes, begin) in [(&headers, 5), (&headers, 30), (&block, 10)] {
+            let mut peer = server.connect();
+            peer.write_all(&[PREFACE, &bytes[..begin]].concat())
+                .unwrap();
+            let rest = trickle(&peer, bytes[begin..].to_vec(), 1);
+            read_all(&mut peer);
+            assert!(rest.join().unwrap(), "{stack}");
+        }
+        server.await_error("request_timeout");
+        assert_eq!(server.errors("request_timeout"), 3, "{stack}");
+    }
+}
+
+#[test]
+fn every_stack_closes_a_peer_that_sends_no_request() {
+    for stack in STACKS {
+        let server = start(stack, &["--idle-timeout", "300ms"]);
+        let mut peer = server.connect();
+        peer.write_all(PREFACE).unwrap();
+        // PING, SETTINGS, PRIORITY, WINDOW_UPDATE of the connection, and a frame that nobody knows.
+        let calm = [
+            frame(6, 0, 0, &[7; 8]),
+            frame(4, 0, 0, b""),
+            frame(2, 0, 1, &[0, 0, 0, 0, 7]),
+            frame(8, 0, 0, &[0, 0, 0, 1]),
+            frame(99, 0, 0, &[7; 8]),
+        ];
+        let sending = trickle(&peer, calm.concat().repeat(300), 97);
+        read_all(&mut peer);
+        assert!(sending.join().unwrap(), "{stack}");
+        server.await_error("idle_timeout");
+    }
+}
+
+/// Sends bytes, so many every 20 ms, until all are sent or the server closes; returns true if it closed.
+fn trickle(peer: &TcpStream, bytes: Vec<u8>, each: usize) -> JoinHandle<bool> {
+    let mut peer = peer.try_clone().unwrap();
+    thread::spawn(move || {
+        bytes.chunks(each).any(|part| {
+            thread::sleep(Duration::from_millis(20));
+            peer.write_all(part).is_err()
+        })
+    })
 }
 
 #[test]

@@ -30,7 +30,7 @@ struct Tally {
     bytes_in: AtomicU64,
     /// Requests whose replies are not whole, on a connection that counts them.
     active: AtomicU64,
-    /// Number of the request of which a part has come and the rest is awaited; 0: none.
+    /// Number of the request, or of the frame, of which a part has come and the rest is awaited; 0: none.
     partial: AtomicU64,
     /// Set when its handshake is done, or none is due.
     ready: AtomicBool,
@@ -103,7 +103,7 @@ struct Entry {
     changed: Instant,
     /// Requests and bytes at that time.
     seen: (u64, u64),
-    /// The request that the reaper last saw in part: its number, when that was, and the bytes of the
+    /// What the reaper last saw in part: its number, when that was, and the bytes of the
     /// connection until then.
     partial: (u64, Instant, u64),
 }
@@ -331,11 +331,21 @@ impl Connection {
         self.tally.requests.fetch_add(requests, Ordering::Relaxed);
     }
 
+    /// Returns true while a request has no whole reply, on a connection that counts them.
+    pub fn is_active(&self) -> bool {
+        self.tally.active.load(Ordering::Relaxed) > 0
+    }
+
     /// Notes that a part of the next request has come, or that none has. For a connection whose
     /// requests come one after the other.
     pub fn note_partial(&self, is_partial: bool) {
         let number = self.tally.requests.load(Ordering::Relaxed) + 1;
-        let number = if is_partial { number } else { 0 };
+        self.set_partial(if is_partial { number } else { 0 });
+    }
+
+    /// Notes that a part of what has this number has come, be it a request or a frame, and its rest is awaited; 0: of
+    /// nothing.
+    pub fn set_partial(&self, number: u64) {
         self.tally.partial.store(number, Ordering::Relaxed);
     }
 
@@ -344,7 +354,7 @@ impl Connection {
         self.tally.overdue.load(Ordering::Acquire)
     }
 
-    /// Adds to the number of received bytes.
+    /// Adds to the number of received bytes: they keep the connection alive, and extend the time of a request.
     pub fn count_bytes(&self, bytes: usize) {
         self.tally
             .bytes_in

@@ -17,11 +17,24 @@ use crate::connection::{Connection, Ending, Guard};
 pub struct Guarded<S> {
     stream: S,
     guard: Guard,
+    /// Its owner counts what is read.
+    is_uncounted: bool,
 }
 
 impl<S> Guarded<S> {
     pub(crate) fn new(stream: S, guard: Guard) -> Self {
-        Self { stream, guard }
+        Self {
+            stream,
+            guard,
+            is_uncounted: false,
+        }
+    }
+
+    /// Leaves it to the owner to count the bytes that keep the connection alive.
+    #[must_use]
+    pub fn uncounted(mut self) -> Self {
+        self.is_uncounted = true;
+        self
     }
 
     /// Returns the connection, which all its tasks share.
@@ -51,8 +64,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
                 Ending::Close => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
             };
         }
-        let received = buf.filled().len() - before;
-        this.guard.connection().count_bytes(received);
+        if !this.is_uncounted {
+            let received = buf.filled().len() - before;
+            this.guard.connection().count_bytes(received);
+        }
         read
     }
 }

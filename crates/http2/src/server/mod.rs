@@ -175,11 +175,6 @@ impl<R: Route> Server<R> {
         self.streams.open()
     }
 
-    /// Returns true while a header block is incomplete.
-    pub fn is_in_block(&self) -> bool {
-        self.block.is_some()
-    }
-
     /// Takes the reasons of the streams that were reset for the client's errors since the last call.
     pub fn take_resets(&mut self) -> Vec<Reason> {
         mem::take(&mut self.resets)

@@ -20,6 +20,7 @@ use tokio::{
 };
 
 use super::{End, Floor, calls::Calls, is_tls, routes::Called};
+use crate::received_frames::ReceivedFrames;
 
 /// Length of the buffer into which the connections of a thread read, in bytes.
 const READ: usize = 64 << 10;
@@ -38,10 +39,6 @@ thread_local! {
 }
 
 /// A connection.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "they do not depend on each other"
-)]
 pub(super) struct Connection {
     floor: Arc<Floor>,
     stream: Stream,
@@ -52,8 +49,9 @@ pub(super) struct Connection {
     input: BytesMut,
     is_fresh: bool,
     is_flushed: bool,
-    /// The chassis knows that a part of a frame has come.
-    is_partial: bool,
+    received: ReceivedFrames,
+    /// The number of the frame whose rest is awaited, as far as the reaper knows; 0: none.
+    partial: u64,
     /// Wakes the connection to look at incomplete requests.
     check: Timer,
     /// Wakes the connection to take leave of a client that does not answer.
@@ -74,7 +72,8 @@ impl Connection {
             input: BytesMut::new(),
             is_fresh: true,
             is_flushed: true,
-            is_partial: false,
+            received: ReceivedFrames::default(),
+            partial: 0,
             check: Timer::default(),
             farewell: Timer::default(),
             is_draining: false,
@@ -151,13 +150,17 @@ impl Connection {
         }
     }
 
-    /// Tells the chassis, which limits the time, whether a part of a frame or of a header block has come. The
-    /// time in which nothing is read does not count.
+    /// Tells the reaper, which limits the time, whether the rest of a frame or of a header block is awaited. The time in
+    /// which nothing is read does not count.
     fn note_partial(&mut self, is_reading: bool) {
-        let is_partial = is_reading && (!self.input.is_empty() || self.http2.is_in_block());
-        if is_partial != self.is_partial {
-            self.is_partial = is_partial;
-            self.guard.connection().note_partial(is_partial);
+        let partial = if is_reading {
+            self.received.partial()
+        } else {
+            0
+        };
+        if partial != self.partial {
+            self.partial = partial;
+            self.guard.connection().set_partial(partial);
         }
     }
 
@@ -234,7 +237,9 @@ impl Connection {
         if read == 0 {
             return Err(End::Done);
         }
-        self.guard.connection().count_bytes(read);
+        let connection = self.guard.connection();
+        let new = &bytes[bytes.len() - read..];
+        connection.count_bytes(self.received.take(new, self.http2.open() > 0));
         if mem::take(&mut self.is_fresh) && is_tls(bytes) {
             return Err(End::Tls);
         }

@@ -1,0 +1,157 @@
+//! What the HTTP/2 frames of a peer are worth (RFC 9113, section 4.1): which of its bytes belong to requests, and
+//! whether it owes the rest of a frame that it has begun. tonic and hyper do not tell.
+
+/// Length of a frame's header, in bytes.
+const HEADER: usize = 9;
+
+/// Length of the preface, in bytes.
+const PREFACE: usize = 24;
+
+const DATA: u8 = 0;
+const HEADERS: u8 = 1;
+const WINDOW_UPDATE: u8 = 8;
+const CONTINUATION: u8 = 9;
+
+const END_HEADERS: u8 = 4;
+
+/// Follows the frames that are read.
+#[derive(Debug, Default)]
+pub(crate) struct ReceivedFrames {
+    /// Bytes of the preface that have come.
+    preface: usize,
+    /// The header of a frame, of which so many bytes have come.
+    head: [u8; HEADER],
+    came: usize,
+    /// Bytes of the frame's payload that are still to come.
+    left: usize,
+    /// A header block has begun and not ended.
+    is_in_block: bool,
+    /// Frames that have begun, of which those of a header block are one.
+    begun: u64,
+}
+
+impl ReceivedFrames {
+    /// Takes the next bytes; returns how many of them belong to requests, or to the preface. Others keep no connection
+    /// alive: those of PING, SETTINGS, PRIORITY, unknown frames and DATA without data. WINDOW_UPDATE belongs to a reply,
+    /// while there is one.
+    pub(crate) fn take(&mut self, mut bytes: &[u8], has_reply: bool) -> usize {
+        let preface = bytes.len().min(PREFACE - self.preface);
+        self.preface += preface;
+        bytes = &bytes[preface..];
+        let mut counted = preface;
+        while !bytes.is_empty() {
+            if self.left == 0 {
+                let taken = bytes.len().min(HEADER - self.came);
+                self.head[self.came..][..taken].copy_from_slice(&bytes[..taken]);
+                self.came += taken;
+                bytes = &bytes[taken..];
+                if self.came < HEADER {
+                    break;
+                }
+                self.came = 0;
+                self.begin();
+                if self.is_of_request(has_reply) {
+                    counted += HEADER;
+                }
+            }
+            let taken = bytes.len().min(self.left);
+            self.left -= taken;
+            bytes = &bytes[taken..];
+            if self.is_of_request(has_reply) {
+                counted += taken;
+            }
+        }
+        counted
+    }
+
+    /// Returns the number of the frame or header block whose rest is awaited; 0: none.
+    pub(crate) fn partial(&self) -> u64 {
+        if self.left > 0 || self.is_in_block {
+            return self.begun;
+        }
+        if self.came > 0 { self.begun + 1 } else { 0 }
+    }
+
+    /// Takes the header of a frame that is whole.
+    fn begin(&mut self) {
+        let [a, b, c, kind, flags, ..] = self.head;
+        self.left = u32::from_be_bytes([0, a, b, c]) as usize;
+        self.begun += u64::from(!self.is_in_block);
+        if matches!(kind, HEADERS | CONTINUATION) {
+            self.is_in_block = flags & END_HEADERS == 0;
+        }
+    }
+
+    fn is_of_request(&self, has_reply: bool) -> bool {
+        let [a, b, c, kind, ..] = self.head;
+        match kind {
+            DATA => [a, b, c] != [0; 3],
+            HEADERS | CONTINUATION => true,
+            WINDOW_UPDATE => has_reply,
+            _ => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(kind: u8, flags: u8, payload: &[u8]) -> Vec<u8> {
+        let length = (payload.len() as u32).to_be_bytes();
+        [&length[1..], &[kind, flags, 0, 0, 0, 1], payload].concat()
+    }
+
+    #[test]
+    fn bytes_of_requests_are_counted_however_they_come() {
+        let requests = [
+            frame(HEADERS, 0, &[7; 30]),
+            frame(CONTINUATION, END_HEADERS, &[7; 20]),
+            frame(DATA, 0, &[7; 300]),
+        ]
+        .concat();
+        let others = [
+            frame(6, 0, &[7; 8]),
+            frame(4, 0, &[7; 60]),
+            frame(2, 0, &[7; 5]),
+            frame(DATA, 0, b""),
+            frame(99, 0, &[7; 500]),
+        ]
+        .concat();
+        let window = frame(WINDOW_UPDATE, 0, &[7; 4]);
+        let all = [&[7; PREFACE], &requests[..], &others, &window].concat();
+        for has_reply in [false, true] {
+            let update = if has_reply { window.len() } else { 0 };
+            for step in [1, 2, 8, 9, 10, 64, 1000, 10_000] {
+                let mut frames = ReceivedFrames::default();
+                let parts = all.chunks(step);
+                let counted: usize = parts.map(|part| frames.take(part, has_reply)).sum();
+                assert_eq!(counted, PREFACE + requests.len() + update, "{step}");
+                assert_eq!(frames.partial(), 0, "{step}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_begun_is_partial_until_its_end() {
+        let request = [
+            frame(HEADERS, 0, &[7; 3]),
+            frame(CONTINUATION, END_HEADERS, b""),
+            frame(DATA, 0, &[7; 2]),
+        ]
+        .concat();
+        let mut frames = ReceivedFrames::default();
+        frames.take(&[7; PREFACE - 1], false);
+        // The deadline of the preface is another.
+        assert_eq!(frames.partial(), 0);
+        frames.take(&[7], false);
+        let mut awaited = Vec::new();
+        for byte in &request {
+            frames.take(&[*byte], false);
+            awaited.push(frames.partial());
+        }
+        // A header block ends with its last frame.
+        let expected = [vec![1; 12 + 8], vec![0], vec![2; 9 + 1], vec![0]].concat();
+        assert_eq!(awaited, expected);
+    }
+}
