@@ -24,6 +24,8 @@ pub(crate) struct ReceivedFrames {
     came: usize,
     /// Bytes of the frame's payload that are still to come.
     left: usize,
+    /// The frame belongs to a request or to a reply.
+    is_counted: bool,
     /// A header block has begun and not ended.
     is_in_block: bool,
     /// Frames that have begun, of which those of a header block are one.
@@ -49,17 +51,13 @@ impl ReceivedFrames {
                     break;
                 }
                 self.came = 0;
-                self.begin();
-                if self.is_of_request(has_reply) {
-                    counted += HEADER;
-                }
+                self.begin(has_reply);
+                counted += if self.is_counted { HEADER } else { 0 };
             }
             let taken = bytes.len().min(self.left);
             self.left -= taken;
             bytes = &bytes[taken..];
-            if self.is_of_request(has_reply) {
-                counted += taken;
-            }
+            counted += if self.is_counted { taken } else { 0 };
         }
         counted
     }
@@ -72,24 +70,20 @@ impl ReceivedFrames {
         if self.came > 0 { self.begun + 1 } else { 0 }
     }
 
-    /// Takes the header of a frame that is whole.
-    fn begin(&mut self) {
+    /// Takes the header of a frame, which is whole.
+    fn begin(&mut self, has_reply: bool) {
         let [a, b, c, kind, flags, ..] = self.head;
         self.left = u32::from_be_bytes([0, a, b, c]) as usize;
         self.begun += u64::from(!self.is_in_block);
-        if matches!(kind, HEADERS | CONTINUATION) {
-            self.is_in_block = flags & END_HEADERS == 0;
-        }
-    }
-
-    fn is_of_request(&self, has_reply: bool) -> bool {
-        let [a, b, c, kind, ..] = self.head;
-        match kind {
-            DATA => [a, b, c] != [0; 3],
-            HEADERS | CONTINUATION => true,
+        self.is_counted = match kind {
+            DATA => self.left > 0,
+            HEADERS | CONTINUATION => {
+                self.is_in_block = flags & END_HEADERS == 0;
+                true
+            }
             WINDOW_UPDATE => has_reply,
             _ => false,
-        }
+        };
     }
 }
 

@@ -71,7 +71,8 @@ where
         Box::pin(async move {
             let mut response = match deadline {
                 None => response.await?,
-                Some(deadline) => match deadline::within(response, deadline).await {
+                // In a box of its own: few calls have a deadline, and the others need not hold a timer.
+                Some(deadline) => match Box::pin(deadline::within(response, deadline)).await {
                     Some(response) => response?,
                     None => Status::deadline_exceeded(deadline::MISSED).into_http(),
                 },
