@@ -51,6 +51,7 @@ impl Direct {
             watched: Watched {
                 routes,
                 chassis: Arc::clone(chassis),
+                most_held: args.most_held(),
             },
             chassis: Arc::clone(chassis),
         })

@@ -56,6 +56,10 @@ pub struct GrpcArgs {
     /// Longest message accepted and longest reply or chunk given, in bytes
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = bytes_in::<usize>(..))]
     max_message: usize,
+    /// Most that the incomplete requests of a connection hold, beyond one message, in bytes; a further one gets the
+    /// status RESOURCE_EXHAUSTED
+    #[arg(long, default_value_t = 64 << 20, value_name = "BYTES", value_parser = bytes_in::<u64>(..))]
+    max_held: u64,
     /// Flow-control window of each stream, in bytes
     #[arg(long, default_value_t = 4 << 20, value_name = "BYTES", value_parser = bytes_in::<u32>(WINDOWS))]
     stream_window: u32,
@@ -83,6 +87,13 @@ pub enum Stack {
     Hyper,
     /// netping's own HTTP/2 and no framework: what a call costs at least. It has Echo and Say only.
     Floor,
+}
+
+impl GrpcArgs {
+    /// Returns the most that the incomplete requests of a connection may hold, in bytes.
+    fn most_held(&self) -> u64 {
+        self.max_held.saturating_add(self.max_message as u64)
+    }
 }
 
 /// Windows of flow control, in bytes, from HTTP/2's initial one to its largest (RFC 9113, section 6.9).
@@ -128,6 +139,7 @@ pub fn server(mut listening: Listening, args: &ServerArgs<GrpcArgs>) -> Result<T
             let watched = Watched {
                 routes: routes(&chassis, own)?,
                 chassis: Arc::clone(&chassis),
+                most_held: own.most_held(),
             };
             let builder = builder(own);
             let worker =

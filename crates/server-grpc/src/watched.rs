@@ -12,7 +12,9 @@ use std::{
 
 use bytes::Bytes;
 use netping_serving::{
-    Active, Chassis, Connection, clock, reply_memory::Reserved, request_limit::REQUEST_TIMEOUT,
+    Active, Chassis, Connection, Held, clock,
+    reply_memory::{MAX_MEMORY, Reserved},
+    request_limit::REQUEST_TIMEOUT,
 };
 use tokio::time::{Sleep, sleep_until};
 use tonic::{
@@ -38,6 +40,8 @@ pub(crate) const BENCHMARK: &str = "/grpc.testing.BenchmarkService/";
 pub(crate) struct Watched<S> {
     pub routes: S,
     pub chassis: Arc<Chassis>,
+    /// The most that the incomplete requests of a connection may hold, in bytes.
+    pub most_held: u64,
 }
 
 impl<B, S> Service<Request<B>> for Watched<S>
@@ -56,6 +60,8 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let connection = request.extensions().get::<Arc<Connection>>();
         let active = connection.map(Active::begin);
+        let memory = connection.map(Held::nothing);
+        let most_held = self.most_held;
         let timeout = request.headers().get(deadline::TIMEOUT);
         let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
         let deadline = deadline::deadline(timeout);
@@ -66,6 +72,9 @@ where
             came: 0,
             begun: None,
             overdue: None,
+            messages: Messages::default(),
+            memory,
+            most_held,
             chassis: Arc::clone(&self.chassis),
         }));
         Box::pin(async move {
@@ -164,10 +173,66 @@ pub(crate) struct RequestBody<B> {
     /// When it was first seen to be incomplete.
     begun: Option<Instant>,
     overdue: Option<Pin<Box<Sleep>>>,
+    messages: Messages,
+    memory: Option<Held>,
+    most_held: u64,
     chassis: Arc<Chassis>,
 }
 
+/// The messages of a request, as they come: a flag and a length of four bytes before each.
+#[derive(Debug, Default)]
+struct Messages {
+    /// The prefix of a message, of which so many bytes have come.
+    prefix: [u8; 5],
+    came: usize,
+    /// Bytes of the message that have come, and those that are still to come.
+    has: u64,
+    left: u64,
+}
+
+impl Messages {
+    /// Takes the next part of a request; returns the bytes that have come of a message that is not whole.
+    fn take(&mut self, mut data: &[u8]) -> u64 {
+        while !data.is_empty() {
+            if self.left == 0 {
+                let taken = data.len().min(self.prefix.len() - self.came);
+                self.prefix[self.came..][..taken].copy_from_slice(&data[..taken]);
+                self.came += taken;
+                data = &data[taken..];
+                if self.came < self.prefix.len() {
+                    break;
+                }
+                let [_, length @ ..] = self.prefix;
+                (self.came, self.has) = (0, 0);
+                self.left = u32::from_be_bytes(length).into();
+            }
+            let taken = (data.len() as u64).min(self.left);
+            data = &data[taken as usize..];
+            self.has += taken;
+            self.left -= taken;
+        }
+        if self.left > 0 { self.has } else { 0 }
+    }
+}
+
 impl<B> RequestBody<B> {
+    /// Counts a part of the request, and what it holds.
+    fn take(&mut self, data: &[u8]) -> Result<(), Status> {
+        self.came += data.len() as u64;
+        if self.is_conversation {
+            (self.came, self.begun) = (0, None);
+        }
+        let partial = self.messages.take(data);
+        let most = self.most_held;
+        let total = self.memory.as_mut().map_or(0, |own| own.set(partial));
+        if partial == 0 || total <= most {
+            return Ok(());
+        }
+        self.chassis.count_error(MAX_MEMORY);
+        let much = "the connection's requests hold more than the server's --max-held";
+        Err(Status::resource_exhausted(much))
+    }
+
     /// Waits until the request has taken too long.
     fn poll_overdue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(limit) = self.chassis.request_limit().after(self.came) else {
@@ -198,11 +263,11 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<BodyFrame, StdError>>> {
         if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
-            if let Some(Ok(frame)) = &frame {
-                self.came += frame.data_ref().map_or(0, |data| data.len() as u64);
-                if self.is_conversation {
-                    (self.came, self.begun) = (0, None);
-                }
+            let data = frame
+                .as_ref()
+                .and_then(|frame| frame.as_ref().ok()?.data_ref());
+            if let Some(data) = data {
+                self.take(data)?;
             }
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
@@ -218,5 +283,31 @@ where
 
     fn size_hint(&self) -> http_body::SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_message_that_is_not_whole_holds_memory() {
+        let message = |length: u32| {
+            let prefix = length.to_be_bytes();
+            [&[0], &prefix[..], &vec![7; length as usize]].concat()
+        };
+        let bytes = [message(300), message(0), message(20)].concat();
+        for step in [1, 2, 4, 5, 6, 64, 1000] {
+            let mut messages = Messages::default();
+            let held: Vec<u64> = bytes.chunks(step).map(|part| messages.take(part)).collect();
+            assert_eq!(held.last(), Some(&0), "{step}");
+            let most = if step == 1 { 299 } else { 300 };
+            assert!(held.iter().all(|held| *held <= most), "{step}");
+        }
+        let mut messages = Messages::default();
+        assert_eq!(messages.take(&bytes[..105]), 100);
+        assert_eq!(messages.take(&bytes[105..304]), 299);
+        assert_eq!(messages.take(&bytes[304..316]), 1);
+        assert_eq!(messages.take(&bytes[316..]), 0);
     }
 }

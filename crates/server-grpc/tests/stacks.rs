@@ -213,6 +213,29 @@ async fn every_stack_ends_a_request_that_does_not_go_on() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn every_stack_limits_what_incomplete_requests_hold() {
+    // 990 bytes of a message of 1,000.
+    let part: &'static [u8] = [&[0, 0, 0, 3, 0xe8][..], &[7; 990]].concat().leak();
+    for stack in STACKS {
+        let limits = ["--max-held", "1000", "--max-message", "1000"];
+        let server = start(
+            stack,
+            &[&limits[..], &["--drain-timeout", "100ms"]].concat(),
+        );
+        let mut client = Http2::connect(&server).await;
+        let (_first, _sending) = client.send(&[], part, false).await;
+        let (_second, sending) = client.send(&[], part, false).await;
+        let (third, _sending) = client.send(&[], part, false).await;
+        assert_eq!(third.await.unwrap().1, Code::ResourceExhausted, "{stack}");
+        assert_eq!(server.errors("max_memory"), 1, "{stack}");
+        // What ends holds nothing any more.
+        drop(sending);
+        let (fourth, _sending) = client.send(&[], EMPTY, true).await;
+        assert_eq!(fourth.await.unwrap().1, Code::Ok, "{stack}");
+    }
+}
+
 #[test]
 fn every_stack_bounds_the_resets_that_a_peer_provokes() {
     for stack in STACKS {

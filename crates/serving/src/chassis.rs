@@ -4,7 +4,10 @@ use std::{
     io,
     net::TcpStream,
     os::fd::AsFd,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -30,6 +33,9 @@ pub(crate) const REAP_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Pause after an accept that failed for lack of descriptors or memory.
 const BACK_OFF: Duration = Duration::from_millis(100);
+
+/// Looks of the reaper in which closed connections free their memory: a second.
+const REST: u32 = 10;
 
 /// Time that connections get to end after the drain has closed them.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -65,6 +71,8 @@ pub struct Chassis {
     /// The load that each request causes beyond its reply.
     pub load: LoadArgs,
     last_log: Mutex<Option<Instant>>,
+    /// Looks of the reaper until connections may be closed for lack of memory again.
+    rest: AtomicU32,
 }
 
 impl Chassis {
@@ -90,6 +98,7 @@ impl Chassis {
             },
             load: args.load,
             last_log: Mutex::new(None),
+            rest: AtomicU32::new(0),
         }
     }
 
@@ -178,10 +187,29 @@ impl Chassis {
         self.log_rarely(|| tracing::warn!("no thread for a connection: {error}"));
     }
 
-    /// Closes overdue connections, and refuses new ones while the process holds too much memory.
+    /// Closes overdue connections. While the process holds too much memory, refuses new ones, and closes those that
+    /// hold most.
     pub(crate) fn reap(&self) {
-        let is_full = || Some(own_resident_bytes()? > self.max_memory?);
-        self.connections.set_full(is_full().unwrap_or(false));
+        let excess = || own_resident_bytes()?.checked_sub(self.max_memory?);
+        let excess = excess().filter(|excess| *excess > 0);
+        self.connections.set_full(excess.is_some());
+        // What was closed frees its memory a little later.
+        let is_resting = self.rest.load(Ordering::Relaxed) > 0;
+        if is_resting {
+            self.rest.fetch_sub(1, Ordering::Relaxed);
+        }
+        let closed = excess.filter(|_| !is_resting);
+        let closed = closed.map_or(0, |excess| self.connections.close_largest(excess));
+        for _ in 0..closed {
+            self.count_error(MAX_MEMORY);
+        }
+        if closed > 0 {
+            self.rest.store(REST, Ordering::Relaxed);
+            tracing::warn!(
+                closed,
+                "--max-memory is reached: closing the connections that hold most"
+            );
+        }
         for kind in self.connections.reap(self.deadlines) {
             self.count_deadline(kind);
         }

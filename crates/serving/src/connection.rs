@@ -36,8 +36,24 @@ struct Tally {
     ready: AtomicBool,
     /// Set when the reaper has closed the connection.
     overdue: AtomicBool,
+    /// Bytes that its incomplete requests hold.
+    held: AtomicU64,
     replies: ReplyMemory,
 }
+
+impl Tally {
+    /// Returns the memory that its requests and replies hold, in bytes, as far as it is counted.
+    fn memory(&self) -> u64 {
+        let streams = self.active.load(Ordering::Relaxed) * STREAM;
+        self.held.load(Ordering::Relaxed) + self.replies.held() + streams
+    }
+}
+
+/// Memory that an open request of HTTP/2 takes, in bytes: that of tonic, measured.
+const STREAM: u64 = 10 << 10;
+
+/// Connections that hold less, in bytes, are not closed for lack of memory.
+const LITTLE: u64 = 1 << 20;
 
 /// The way in which a connection has been asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -265,6 +281,28 @@ impl Connections {
         overdue
     }
 
+    /// Closes the connections that hold most, until these held `bytes` together; returns their number. Those that hold
+    /// little stay.
+    pub fn close_largest(&self, bytes: u64) -> usize {
+        let open = self.lock();
+        let holding = open.entries.iter().map(|(_, entry)| entry);
+        let holding = holding.filter(|entry| !entry.tally.overdue.load(Ordering::Relaxed));
+        let mut holding: Vec<_> = holding.map(|own| (own.tally.memory(), own)).collect();
+        holding.retain(|(memory, _)| *memory >= LITTLE);
+        holding.sort_by_key(|(memory, _)| std::cmp::Reverse(*memory));
+        let (mut freed, mut closed) = (0, 0);
+        for (memory, entry) in holding {
+            if freed >= bytes {
+                break;
+            }
+            freed += memory;
+            closed += 1;
+            entry.tally.overdue.store(true, Ordering::Release);
+            entry.handle.end(Ending::Close);
+        }
+        closed
+    }
+
     /// Waits until no connection is open.
     pub async fn empty(&self) {
         loop {
@@ -283,6 +321,41 @@ pub struct Connection {
     tally: Arc<Tally>,
     key: usize,
     connections: Arc<Connections>,
+}
+
+/// The memory that an incomplete request holds. It is free again when this is dropped.
+#[derive(Debug)]
+pub struct Held {
+    connection: Arc<Connection>,
+    bytes: u64,
+}
+
+impl Held {
+    /// Returns that of a request of which nothing has come.
+    pub fn nothing(connection: &Arc<Connection>) -> Self {
+        Self {
+            connection: Arc::clone(connection),
+            bytes: 0,
+        }
+    }
+
+    /// Sets it to so many bytes; returns what all incomplete requests of the connection hold.
+    pub fn set(&mut self, bytes: u64) -> u64 {
+        let held = &self.connection.tally.held;
+        let before = std::mem::replace(&mut self.bytes, bytes);
+        match bytes.checked_sub(before) {
+            Some(more) => held.fetch_add(more, Ordering::Relaxed) + more,
+            None => held.fetch_sub(before - bytes, Ordering::Relaxed) - (before - bytes),
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.bytes > 0 {
+            self.set(0);
+        }
+    }
 }
 
 /// A request whose reply is not whole.
@@ -418,6 +491,42 @@ impl Guard {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn those_that_hold_most_are_closed_until_it_is_enough() {
+        let connections = Arc::new(Connections::default());
+        let guards = [(); 4].map(|()| connections.admit_task(9).unwrap());
+        let mut held = guards.each_ref().map(|own| Held::nothing(own.connection()));
+        for (own, bytes) in held.iter_mut().zip([3 << 20, LITTLE - 1, 5 << 20, LITTLE]) {
+            own.set(bytes);
+        }
+        let closed = || guards.each_ref().map(|own| own.connection().is_overdue());
+        assert_eq!(connections.close_largest(1), 1);
+        assert_eq!(closed(), [false, false, true, false]);
+        // One that is closed already frees nothing more.
+        assert_eq!(connections.close_largest((3 << 20) + 1), 2);
+        assert_eq!(closed(), [true, false, true, true]);
+        assert_eq!(connections.close_largest(1), 0);
+        drop(held);
+        assert!(
+            guards
+                .iter()
+                .all(|own| own.connection().tally.memory() == 0)
+        );
+    }
+
+    #[test]
+    fn what_requests_hold_is_free_when_they_end() {
+        let connections = Arc::new(Connections::default());
+        let guard = connections.admit_task(9).unwrap();
+        let (mut one, mut other) = (
+            Held::nothing(guard.connection()),
+            Held::nothing(guard.connection()),
+        );
+        assert_eq!((one.set(10), other.set(7), one.set(4)), (10, 17, 11));
+        drop(other);
+        assert_eq!(one.set(5), 5);
+    }
 
     const DEADLINES: Deadlines = Deadlines {
         first_byte: Duration::from_nanos(1),

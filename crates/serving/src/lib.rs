@@ -34,7 +34,7 @@ pub mod testing;
 
 pub use self::{
     chassis::Chassis,
-    connection::{Active, Connection, Ending, Guard},
+    connection::{Active, Connection, Ending, Guard, Held},
     error::{Result, ServeError},
     listen::Listening,
     profile::Profile,

@@ -42,6 +42,14 @@ impl ReplyMemory {
         }
     }
 
+    /// Returns the memory that replies hold, in bytes.
+    pub fn held(&self) -> u64 {
+        let free = self.free.get().map(|free| free.available_permits());
+        free.map_or(0, |free| {
+            (u64::from(MOST).saturating_sub(free as u64)) << 10
+        })
+    }
+
     /// Returns true if the last write had to wait.
     pub fn is_blocked(&self) -> bool {
         self.is_blocked.load(Ordering::Acquire)

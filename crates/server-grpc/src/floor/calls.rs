@@ -12,7 +12,7 @@ use netping_http2::server::{Event, Server, Slot};
 use netping_protocol::payload;
 use netping_serving::{
     Connection, clock,
-    reply_memory::{Full, MAX_MEMORY, Reserved},
+    reply_memory::{Full, Reserved},
     request_limit::REQUEST_TIMEOUT,
 };
 use tokio::task::{AbortHandle, JoinSet};
@@ -23,9 +23,6 @@ use super::{
     routes::{Called, Refusal, Route},
 };
 use crate::deadline;
-
-/// Most bytes of incomplete requests that a connection holds, beyond one message.
-const HELD: usize = 64 << 20;
 
 /// Capacity up to which a call's buffer is kept for the next one, in bytes.
 const KEPT: usize = 16 << 10;
@@ -183,7 +180,7 @@ impl Calls {
         let refusal = match known.map(|prefix| length(*prefix, limit)) {
             Some(Err(refusal)) => refusal,
             Some(Ok(length)) if call.body.len() > PREFIX + length => Refusal::Several,
-            _ if self.held > HELD + limit => Refusal::Memory,
+            _ if self.held as u64 > self.floor.most_held => Refusal::Memory,
             _ => return,
         };
         self.refuse(slot, refusal, http2);
@@ -268,7 +265,6 @@ impl Calls {
                 continue;
             };
             let Ok(reserved) = reserved else {
-                self.floor.chassis.count_error(MAX_MEMORY);
                 self.refuse(slot, Refusal::Memory, http2);
                 continue;
             };

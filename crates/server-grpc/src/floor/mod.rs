@@ -21,6 +21,7 @@ pub(crate) struct Floor {
     chassis: Arc<Chassis>,
     config: server::Config,
     max_message: usize,
+    most_held: u64,
     heads: Heads,
 }
 
@@ -52,6 +53,7 @@ impl Floor {
                 streams: args.max_streams,
             },
             max_message: args.max_message,
+            most_held: args.most_held(),
             heads: Heads::new(args.max_message),
         }
     }

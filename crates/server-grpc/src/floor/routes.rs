@@ -6,6 +6,7 @@ use netping_http2::{
     head::Head,
     server::{self, Request},
 };
+use netping_serving::reply_memory::MAX_MEMORY;
 use tonic::Code;
 
 use crate::deadline;
@@ -113,6 +114,7 @@ impl Refusal {
         match self {
             Self::TooLong => Some("grpc_out_of_range"),
             Self::ReplyTooLong | Self::NotAscii => Some("grpc_invalid_argument"),
+            Self::Memory => Some(MAX_MEMORY),
             _ => None,
         }
     }
