@@ -36,7 +36,8 @@ const ROUNDING: f64 = 0.005;
 /// A description of the first inconsistency.
 pub fn check(run: &Run) -> Result<(), String> {
     for (at, step) in run.steps.iter().enumerate() {
-        check_step(step, run.kind)
+        check_step(step)
+            .and_then(|()| check_parts(step, run.kind))
             .map_err(|what| format!("step {} ({}): {what}", at + 1, step.target))?;
     }
     let paired = run.pairings.iter().flat_map(|own| [own.base, own.new]);
@@ -57,7 +58,7 @@ pub fn check(run: &Run) -> Result<(), String> {
     within(&[("looks", Some(run.looks as f64)), ("margin", run.margin)])
 }
 
-fn check_step(step: &Step, kind: Kind) -> Result<(), String> {
+fn check_step(step: &Step) -> Result<(), String> {
     let (settings, summary) = (&step.settings, &step.summary);
     let sizes = [
         ("callers", settings.callers),
@@ -153,12 +154,16 @@ fn check_step(step: &Step, kind: Kind) -> Result<(), String> {
     }
     check_counts(summary)?;
     check_intervals(step)?;
-    check_times(step)?;
+    check_times(step)
+}
+
+/// Checks the parts of a step's round trips, if it has any.
+fn check_parts(step: &Step, kind: Kind) -> Result<(), String> {
     let Some(anatomy) = &step.anatomy else {
         return Ok(());
     };
-    // In a ladder, it is of another window.
-    let requests = (kind != Kind::Ladder).then_some(summary.accounting.ok);
+    // In a ladder, they are of another window.
+    let requests = (kind != Kind::Ladder).then_some(step.summary.accounting.ok);
     check_anatomy(anatomy, requests)
 }
 
