@@ -25,7 +25,8 @@ mod validity;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use netping_results::{run::Kind, time_unit::TimeUnit};
+use netping_results::{file::save::write_under, run::Kind, time_unit::TimeUnit};
+use netping_system::signals;
 
 use crate::{
     args::{choice::one_of, output::Options},
@@ -117,10 +118,11 @@ pub enum Command {
 
 /// Runs a command, or takes a quick look, and returns the exit code.
 pub fn run(cli: Cli) -> ExitCode {
-    match cli.command {
-        Some(Command::Serve(args)) => serve::run(args),
-        _ => exit_code(command(cli)),
+    if let Some(Command::Serve(args)) = cli.command {
+        return serve::run(args);
     }
+    write_under(|| Box::new(signals::whole()));
+    exit_code(command(cli))
 }
 
 /// Runs a command, or takes a quick look.

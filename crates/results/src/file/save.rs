@@ -1,13 +1,14 @@
 //! Atomic writing of files.
 
 use std::{
+    any::Any,
     fs,
     io::{self, Write},
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
-use netping_system::signals;
 use tempfile::NamedTempFile;
 
 /// Why a result file could not be written.
@@ -29,6 +30,18 @@ impl SaveError {
     }
 }
 
+/// Makes a guard. While it lives, no signal ends the process.
+static GUARD: OnceLock<fn() -> Box<dyn Any>> = OnceLock::new();
+
+/// Has files written under such a guard, so that none stays half written. The first call counts.
+pub fn write_under(guard: fn() -> Box<dyn Any>) {
+    let _ = GUARD.set(guard);
+}
+
+fn whole() -> Option<Box<dyn Any>> {
+    GUARD.get().map(|guard| guard())
+}
+
 /// Writes a file anew: to a temporary file in its folder, synced, then renamed. Whoever reads the
 /// path finds the old file or the new one, whole, with the old one's mode. A symbolic link stays one, and it is what it
 /// leads to that is replaced. What is no file, such as a pipe, or stands in /dev or /proc, is
@@ -44,7 +57,7 @@ fn write(path: &Path, content: &[u8]) -> io::Result<()> {
     let Some(target) = file_to_replace(path) else {
         return fs::write(path, content);
     };
-    let _whole = signals::whole();
+    let _whole = whole();
     let mut file = temporary_beside(&target)?;
     file.write_all(content)?;
     file.as_file().sync_all()?;
@@ -62,7 +75,7 @@ pub fn prepare_file(path: &Path, content: &[u8]) -> Result<(), SaveError> {
     let prepared = there.map_or_else(
         || write(path, content),
         |target| {
-            let _whole = signals::whole();
+            let _whole = whole();
             temporary_beside(&target).map(drop)
         },
     );
