@@ -1,5 +1,4 @@
-//! What a peer or a file says is shown as it is, and can neither control a terminal nor hide or forge what stands
-//! around it: on every way out.
+//! Text of peers and files can neither control a terminal nor hide or forge what stands around it, on every way out.
 
 mod common;
 mod web;

@@ -16,7 +16,7 @@ use std::{
     },
 };
 
-use common::{Server, assert_usage, netping, parse, run, stderr};
+use common::{PROTO, Server, assert_usage, netping, parse, run, stderr};
 use netping_protocol::{
     secure::Acceptor,
     tls::{self, ALPN_H2, ALPN_HTTP1, Identity},
@@ -26,8 +26,6 @@ use web::{
     GRPC, Site, close, keep, ok, read_head, read_request, read_until_request, serve_either,
     serve_grpc, serve_h3,
 };
-
-const PROTO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/echo.proto");
 
 /// A short run of one caller, or of as many as the flags say: its only step, its exit code, and its
 /// standard error.

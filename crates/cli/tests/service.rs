@@ -4,12 +4,9 @@ mod common;
 
 use std::fs;
 
-use common::{Server, netping, parse, run, stderr, stdout};
+use common::{PROTO, Server, netping, parse, run, stderr, stdout};
 use netping_protocol::FILE_DESCRIPTOR_SET;
 use serde_json::{Value, json};
-
-/// The schema of netping's own echo, as a user would give it.
-const PROTO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/echo.proto");
 
 /// A short run of one caller: its only step, its exit code, and its standard error.
 fn measure(url: &str, flags: &[&str]) -> (Value, i32, String) {

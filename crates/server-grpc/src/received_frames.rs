@@ -1,5 +1,5 @@
-//! What the HTTP/2 frames of a peer are worth (RFC 9113, section 4.1): which of its bytes belong to requests, and
-//! whether it owes the rest of a frame that it has begun. tonic and hyper do not tell.
+//! The HTTP/2 frames of a peer (RFC 9113, section 4.1): which of its bytes belong to requests, and whether it owes
+//! the rest of a frame that it has begun. tonic and hyper do not tell.
 
 /// Length of a frame's header, in bytes.
 const HEADER: usize = 9;

@@ -119,7 +119,7 @@ struct Entry {
     changed: Instant,
     /// Requests and bytes at that time.
     seen: (u64, u64),
-    /// What the reaper last saw in part: its number, when that was, and the bytes of the
+    /// The request or frame that the reaper last saw in part: its number, when that was, and the bytes of the
     /// connection until then.
     partial: (u64, Instant, u64),
 }

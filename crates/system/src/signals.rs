@@ -25,7 +25,7 @@ static WHOLE: Mutex<()> = Mutex::new(());
 /// The time between looks for the second signal.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// How long the second signal waits for what is done wholly: a disk may never answer.
+/// The longest wait of the second signal for what is done wholly: a disk may never answer.
 const WHOLE_LIMIT: Duration = Duration::from_secs(1);
 
 /// Keeps SIGINT and SIGTERM from ending the process.

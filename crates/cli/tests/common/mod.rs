@@ -19,6 +19,9 @@ use nix::{
 };
 use serde_json::Value;
 
+/// The schema of netping's own echo, as a user would give it.
+pub const PROTO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../proto/echo.proto");
+
 /// The binary under test.
 pub fn netping() -> Command {
     Command::new(env!("CARGO_BIN_EXE_netping"))

@@ -50,8 +50,6 @@ pub(super) struct Connection {
     is_fresh: bool,
     is_flushed: bool,
     received: ReceivedFrames,
-    /// The number of the frame whose rest is awaited, as far as the reaper knows; 0: none.
-    partial: u64,
     /// Wakes the connection to look at incomplete requests.
     check: Timer,
     /// Wakes the connection to take leave of a client that does not answer.
@@ -73,7 +71,6 @@ impl Connection {
             is_fresh: true,
             is_flushed: true,
             received: ReceivedFrames::default(),
-            partial: 0,
             check: Timer::default(),
             farewell: Timer::default(),
             is_draining: false,
@@ -152,16 +149,9 @@ impl Connection {
 
     /// Tells the reaper, which limits the time, whether the rest of a frame or of a header block is awaited. The time in
     /// which nothing is read does not count.
-    fn note_partial(&mut self, is_reading: bool) {
-        let partial = if is_reading {
-            self.received.partial()
-        } else {
-            0
-        };
-        if partial != self.partial {
-            self.partial = partial;
-            self.guard.connection().set_partial(partial);
-        }
+    fn note_partial(&self, is_reading: bool) {
+        let partial = is_reading.then(|| self.received.partial());
+        self.guard.connection().set_partial(partial.unwrap_or(0));
     }
 
     /// Writes all of the output.

@@ -11,7 +11,7 @@ use tonic::Code;
 
 use crate::deadline;
 
-/// What the head of a request says.
+/// The meaning of a request's head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Called {
     pub(super) route: Route,
