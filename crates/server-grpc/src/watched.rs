@@ -141,17 +141,15 @@ impl HttpBody for ReplyBody {
             let rest = mem::take(&mut self.rest);
             return Poll::Ready(Some(Ok(self.part(rest))));
         }
-        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
-            let Some(deadline) = &mut self.deadline else {
-                return Poll::Pending;
-            };
-            ready!(deadline.as_mut().poll(cx));
+        let deadline = self.deadline.as_mut();
+        if deadline.is_some_and(|own| own.as_mut().poll(cx).is_ready()) {
             self.deadline = None;
             self.body = Body::empty();
             let mut trailers = HeaderMap::new();
             Status::deadline_exceeded(deadline::MISSED).add_header(&mut trailers)?;
             return Poll::Ready(Some(Ok(BodyFrame::trailers(trailers))));
-        };
+        }
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
         Poll::Ready(frame.map(|frame| match frame?.into_data() {
             Ok(data) => Ok(self.part(data)),
             Err(trailers) => Ok(trailers),

@@ -10,6 +10,7 @@ use std::{
 use bytes::Bytes;
 use netping_protocol::{
     echopb::{EchoRequest, echo_client::EchoClient},
+    grpc_bench::{DataRequest, data_service_client::DataServiceClient},
     hello::hello_client::HelloClient,
     message,
     secure::Connector,
@@ -210,6 +211,27 @@ async fn every_stack_ends_a_request_that_does_not_go_on() {
         assert_eq!(server.errors("request_timeout"), 1, "{stack}");
         let (answer, _sending) = client.send(&[], EMPTY, true).await;
         assert_eq!(answer.await.unwrap().1, Code::Ok, "{stack}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stream_ends_at_the_calls_deadline_though_it_could_go_on() {
+    for stack in ["tonic", "hyper"] {
+        let server = start(stack, &["--drain-timeout", "100ms"]);
+        let mut client = DataServiceClient::new(channel(&server).await);
+        let mut request = tonic::Request::new(DataRequest {
+            total_bytes: 1 << 40,
+            ..DataRequest::default()
+        });
+        request.set_timeout(Duration::from_millis(200));
+        let mut stream = client.give_me_data(request).await.unwrap().into_inner();
+        let end = loop {
+            match stream.message().await {
+                Ok(message) => assert!(message.is_some(), "{stack}"),
+                Err(status) => break status.code(),
+            }
+        };
+        assert_eq!(end, Code::DeadlineExceeded, "{stack}");
     }
 }
 
