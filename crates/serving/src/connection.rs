@@ -497,7 +497,10 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let guards = [(); 4].map(|()| connections.admit_task(9).unwrap());
         let mut held = guards.each_ref().map(|own| Held::nothing(own.connection()));
-        for (own, bytes) in held.iter_mut().zip([3 << 20, LITTLE - 1, 5 << 20, LITTLE]) {
+        for (own, bytes) in held
+            .iter_mut()
+            .zip([3 << 20, (1 << 20) - 1, 5 << 20, 1 << 20])
+        {
             own.set(bytes);
         }
         let closed = || guards.each_ref().map(|own| own.connection().is_overdue());
@@ -513,6 +516,20 @@ mod tests {
                 .iter()
                 .all(|own| own.connection().tally.memory() == 0)
         );
+    }
+
+    #[tokio::test]
+    async fn memory_is_that_of_requests_replies_and_open_streams() {
+        let connections = Arc::new(Connections::default());
+        let guard = connections.admit_task(9).unwrap();
+        let connection = guard.connection();
+        let mut request = Held::nothing(connection);
+        request.set(100);
+        let streams = [(); 3].map(|()| Active::begin(connection));
+        let reply = connection.reserve(5 << 10).await.unwrap();
+        assert_eq!(connection.tally.memory(), 100 + (3 * 10 + 5) * 1024);
+        drop((request, streams, reply));
+        assert_eq!(connection.tally.memory(), 0);
     }
 
     #[test]
