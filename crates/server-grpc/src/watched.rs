@@ -59,7 +59,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let connection = request.extensions().get::<Arc<Connection>>();
-        let active = connection.map(Active::begin);
+        let mut active = connection.map(Active::begin);
         let memory = connection.map(Held::nothing);
         let most_held = self.most_held;
         let timeout = request.headers().get(deadline::TIMEOUT);
@@ -87,9 +87,13 @@ where
                 },
             };
             let hold = response.extensions_mut().remove();
+            // The body is asked for when the peer's window has room for some of it.
+            if let Some(active) = &mut active {
+                active.wait.set(true);
+            }
             Ok(response.map(|body| ReplyBody {
                 body,
-                _active: active,
+                active,
                 hold,
                 rest: Bytes::new(),
                 deadline: deadline.map(|deadline| Box::pin(sleep_until(deadline.into()))),
@@ -112,7 +116,7 @@ pub(crate) struct Hold(
 /// A reply. It is dropped when its last part has left for the connection.
 pub(crate) struct ReplyBody {
     body: Body,
-    _active: Option<Active>,
+    active: Option<Active>,
     hold: Option<Hold>,
     /// The rest of a message that was longer than a part.
     rest: Bytes,
@@ -121,12 +125,17 @@ pub(crate) struct ReplyBody {
 }
 
 impl ReplyBody {
-    /// Returns the next part of a message, or the whole of one for which nothing is reserved.
+    /// Returns the next part of a message, or the whole of one for which nothing is reserved. The rest waits for the
+    /// peer.
     fn part(&mut self, mut data: Bytes) -> BodyFrame {
         if let Some(Hold(_, part)) = self.hold
             && data.len() > part
         {
             self.rest = data.split_off(part);
+        }
+        if let Some(active) = &mut self.active {
+            active.wait.set(true);
+            active.wait.take(data.len());
         }
         BodyFrame::data(data)
     }
@@ -149,7 +158,13 @@ impl HttpBody for ReplyBody {
             Status::deadline_exceeded(deadline::MISSED).add_header(&mut trailers)?;
             return Poll::Ready(Some(Ok(BodyFrame::trailers(trailers))));
         }
-        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+            // It waits for the service.
+            if let Some(active) = &mut self.active {
+                active.wait.set(false);
+            }
+            return Poll::Pending;
+        };
         Poll::Ready(frame.map(|frame| match frame?.into_data() {
             Ok(data) => Ok(self.part(data)),
             Err(trailers) => Ok(trailers),

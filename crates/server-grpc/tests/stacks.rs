@@ -351,6 +351,59 @@ fn every_stack_closes_a_peer_that_sends_no_request() {
     }
 }
 
+#[test]
+fn every_stack_ends_a_reply_that_is_taken_by_single_bytes() {
+    for stack in STACKS {
+        let server = start(stack, &["--reply-timeout", "200ms"]);
+        let mut peer = server.connect();
+        peer.write_all(&large_call()).unwrap();
+        let single = frame(8, 0, 1, &[0, 0, 0, 1]);
+        let sending = trickle(&peer, single.repeat(1500), single.len());
+        server.await_error("reply_timeout");
+        peer.shutdown(Direction::Write).unwrap();
+        let frames = frames(&read_all(&mut peer));
+        sending.join().unwrap();
+        // The floor ends the stream alone, with CANCEL.
+        let is_reset = frames.contains(&(3, vec![0, 0, 0, 8]));
+        assert_eq!(is_reset, stack == "floor", "{stack}");
+        assert_eq!(server.errors("reply_timeout"), 1, "{stack}");
+    }
+}
+
+#[test]
+fn every_stack_goes_on_with_a_reply_that_is_taken_frame_by_frame() {
+    for stack in STACKS {
+        let server = start(stack, &["--reply-timeout", "1s"]);
+        let mut peer = server.connect();
+        let all = frame(8, 0, 0, &[0x40, 0, 0, 0]);
+        peer.write_all(&[large_call(), all].concat()).unwrap();
+        let next = frame(8, 0, 1, &[0, 0, 64, 0]);
+        // Longer than the limit, and less than the reply.
+        let sending = trickle(&peer, next.repeat(90), next.len());
+        assert!(!sending.join().unwrap(), "{stack}");
+        assert_eq!(server.errors("reply_timeout"), 0, "{stack}");
+    }
+}
+
+/// A client's first bytes: a window of nothing, and a call for a reply of 2,000,000 bytes.
+fn large_call() -> Vec<u8> {
+    let window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+    let message = request("x", 2_000_000).encode_to_vec();
+    let body = [&[0, 0, 0, 0, message.len() as u8], &message[..]].concat();
+    [PREFACE, &window, &call(1, b"/echopb.Echo/Echo", &body)].concat()
+}
+
+/// Returns the frames of a call with a message.
+fn call(stream: u32, path: &[u8], body: &[u8]) -> Vec<u8> {
+    let headers = [
+        &[0x83, 0x86, 4, path.len() as u8][..],
+        path,
+        b"\x0f\x10\x10application/grpc",
+    ]
+    .concat();
+    [frame(1, 4, stream, &headers), frame(0, 1, stream, body)].concat()
+}
+
 /// Sends bytes, so many every 20 ms, until all are sent or the server closes; returns true if it closed.
 fn trickle(peer: &TcpStream, bytes: Vec<u8>, each: usize) -> JoinHandle<bool> {
     let mut peer = peer.try_clone().unwrap();
@@ -365,22 +418,13 @@ fn trickle(peer: &TcpStream, bytes: Vec<u8>, each: usize) -> JoinHandle<bool> {
 #[test]
 fn the_floor_frees_a_call_that_is_reset() {
     let server = start("floor", &["--delay", "1h", "--max-streams", "1"]);
-    let call = |stream, path: &[u8]| {
-        let headers = [
-            &[0x83, 0x86, 4, 17][..],
-            path,
-            b"\x0f\x10\x10application/grpc",
-        ]
-        .concat();
-        [frame(1, 4, stream, &headers), frame(0, 1, stream, EMPTY)].concat()
-    };
     let mut bytes = PREFACE.to_vec();
     for stream in [1, 3, 5] {
-        bytes.extend(call(stream, b"/echopb.Echo/Echo"));
+        bytes.extend(call(stream, b"/echopb.Echo/Echo", EMPTY));
         // CANCEL.
         bytes.extend(frame(3, 0, stream, &[0, 0, 0, 8]));
     }
-    bytes.extend(call(7, b"/other.Other/Echo"));
+    bytes.extend(call(7, b"/other.Other/Echo", EMPTY));
     let frames = answer(&server, &bytes);
     // REFUSED_STREAM.
     assert!(!frames.contains(&(3, vec![0, 0, 0, 7])), "{frames:?}");
@@ -428,8 +472,12 @@ fn answer(server: &TestServer, bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     // The server may close while this is being written.
     let _ = peer.write_all(bytes);
     let _ = peer.shutdown(Direction::Write);
-    let answer = read_all(&mut peer);
-    let (mut frames, mut rest) = (Vec::new(), &answer[..]);
+    frames(&read_all(&mut peer))
+}
+
+/// Returns the kinds and payloads of frames.
+fn frames(mut rest: &[u8]) -> Vec<(u8, Vec<u8>)> {
+    let mut frames = Vec::new();
     while let Some((header, after)) = rest.split_first_chunk::<9>() {
         let length = u32::from_be_bytes([0, header[0], header[1], header[2]]) as usize;
         let (payload, next) = after.split_at(length.min(after.len()));

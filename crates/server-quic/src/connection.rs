@@ -8,10 +8,10 @@ use std::{
 };
 
 use netping_protocol::codec::{Codec, Limits};
-use netping_serving::{Chassis, Connection, Guard, echo::echo};
+use netping_serving::{Chassis, Connection, Guard, Wait, echo::echo};
 use quinn::{RecvStream, SendStream, VarInt};
 use tokio::{
-    io::{AsyncRead, ReadBuf},
+    io::{AsyncRead, AsyncWrite, ReadBuf},
     task::JoinSet,
 };
 use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
@@ -64,11 +64,51 @@ pub(crate) async fn serve(
 
 async fn serve_stream(send: SendStream, requests: Requests, limits: Limits, chassis: Arc<Chassis>) {
     let connection = Arc::clone(&requests.connection);
-    let mut stream = tokio::io::join(requests, send);
+    let wait = Wait::new(&connection);
+    let mut stream = tokio::io::join(requests, Replies { send, wait });
     echo(&mut stream, Codec::frames(limits), &connection, &chassis).await;
+    let Replies { send, .. } = stream.writer_mut();
     // It fails only if the client is gone.
-    let _ = stream.writer_mut().finish();
-    let _ = stream.writer().stopped().await;
+    let _ = send.finish();
+    let _ = send.stopped().await;
+}
+
+/// The sending side of a stream, whose writes may wait for the client.
+struct Replies {
+    send: SendStream,
+    wait: Wait,
+}
+
+impl Replies {
+    /// Makes a call that writes.
+    fn poll<T>(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        call: impl FnOnce(Pin<&mut SendStream>, &mut Context<'_>) -> Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        let this = self.get_mut();
+        let result = call(Pin::new(&mut this.send), cx);
+        this.wait.set(result.is_pending());
+        result
+    }
+}
+
+impl AsyncWrite for Replies {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll(cx, |send, cx| AsyncWrite::poll_write(send, cx, data))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll(cx, AsyncWrite::poll_flush)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll(cx, AsyncWrite::poll_shutdown)
+    }
 }
 
 /// The receiving side of a stream. It counts the bytes it reads, and reads as closed once the

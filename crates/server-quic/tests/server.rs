@@ -192,6 +192,22 @@ async fn a_silent_connection_is_closed_by_the_idle_deadline() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_connection_on_which_nobody_takes_a_reply_is_closed() {
+    let (server, client) = (start(&["--reply-timeout", "200ms"]), client());
+    let connection = connect(&client, &server).await.unwrap();
+    let (mut send, _receive) = connection.open_bi().await.unwrap();
+    // More than the server keeps for it.
+    let request = frame(b"x", Reply::Bytes(16 << 20));
+    send.write_all(&request.repeat(3)).await.unwrap();
+    let closed = connection.closed().await;
+    assert!(
+        matches!(&closed, ConnectionError::ApplicationClosed(close) if close.error_code == 1_u32.into()),
+        "{closed}"
+    );
+    assert_eq!(server.errors("reply_timeout"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_drain_answers_received_requests_and_closes() {
     let (server, client) = (
         start(&["--delay", "300ms", "--drain-timeout", "20s"]),

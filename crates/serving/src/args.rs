@@ -68,6 +68,9 @@ pub struct CommonArgs {
     /// of it; 0s: none
     #[arg(long, default_value = "30s", value_parser = parse_duration, value_name = "TIME")]
     pub request_timeout: Duration,
+    /// Close a connection whose client takes less than 16 KiB of a waiting reply in this time; 0s: never
+    #[arg(long, default_value = "30s", value_parser = parse_duration, value_name = "TIME")]
+    pub reply_timeout: Duration,
     /// Refuse connections while the process holds more memory, in bytes [default: half of the
     /// machine's, or of what its cgroup may use]
     #[arg(long, value_name = "BYTES", value_parser = bytes_in::<u64>(1..))]

@@ -95,6 +95,7 @@ impl Chassis {
                 preface: profile.preface,
                 idle: args.idle_timeout,
                 request: RequestLimit::new(args.request_timeout),
+                reply: args.reply_timeout,
             },
             load: args.load,
             last_log: Mutex::new(None),
@@ -105,6 +106,12 @@ impl Chassis {
     /// Returns the time that a request may take to come.
     pub fn request_limit(&self) -> RequestLimit {
         self.deadlines.request
+    }
+
+    /// Returns the time in which a peer has to take a part of a reply; `None` without a limit.
+    pub fn reply_timeout(&self) -> Option<Duration> {
+        let limit = self.deadlines.reply;
+        (!limit.is_zero()).then_some(limit)
     }
 
     /// Counts an error of this kind, a word in `snake_case`.

@@ -19,6 +19,7 @@ use crate::{
     clock,
     reply_memory::{Full, ReplyMemory, Reserved},
     request_limit::{REQUEST_TIMEOUT, RequestLimit},
+    waits::{Periods, REPLY_TIMEOUT, Wait, Waits},
 };
 
 /// Counters of one connection. Only its own tasks write them, so a request touches no cache line
@@ -39,6 +40,8 @@ struct Tally {
     /// Bytes that its incomplete requests hold.
     held: AtomicU64,
     replies: ReplyMemory,
+    /// Replies that the peer is to take.
+    waits: Waits,
 }
 
 impl Tally {
@@ -129,6 +132,7 @@ struct Entry {
 pub struct Connections {
     open: Mutex<Open>,
     emptied: Notify,
+    periods: Periods,
     /// True while the process holds more memory than it may.
     is_full: AtomicBool,
 }
@@ -139,6 +143,8 @@ struct Open {
     /// Requests of closed connections.
     retired: u64,
     admitted: u64,
+    /// Beginning of the current period of [`Connections::periods`].
+    period_begun: Option<Instant>,
 }
 
 /// Deadlines that the reaper enforces.
@@ -152,6 +158,8 @@ pub struct Deadlines {
     pub idle: Duration,
     /// Time limit for a request to come.
     pub request: RequestLimit,
+    /// Time limit for a part of a reply to be taken; zero: none.
+    pub reply: Duration,
 }
 
 impl Connections {
@@ -186,8 +194,10 @@ impl Connections {
     pub fn admit_task(self: &Arc<Self>, limit: usize) -> Option<Guard> {
         let signal = Arc::<Signal>::default();
         let connection = self.insert(Handle::Task(Arc::clone(&signal)), limit)?;
+        let connection = Arc::new(connection);
         Some(Guard {
-            connection: Arc::new(connection),
+            write: Wait::new(&connection),
+            connection,
             signal,
         })
     }
@@ -244,7 +254,11 @@ impl Connections {
     pub fn reap(&self, deadlines: Deadlines) -> Vec<&'static str> {
         let now = clock::now();
         let mut overdue = Vec::new();
-        for (_, entry) in &mut self.lock().entries {
+        let mut open = self.lock();
+        let too_old = self
+            .periods
+            .advance(now, &mut open.period_begun, deadlines.reply);
+        for (_, entry) in &mut open.entries {
             let seen = (
                 entry.tally.requests.load(Ordering::Relaxed),
                 entry.tally.bytes_in.load(Ordering::Relaxed),
@@ -265,9 +279,11 @@ impl Connections {
             let is_slow = partial > 0 && limit.is_some_and(|limit| now - since >= limit);
             let quiet = now.saturating_duration_since(entry.changed);
             let exceeds = |limit: Duration| !limit.is_zero() && quiet >= limit;
+            let is_untaken = too_old.is_some_and(|period| entry.tally.waits.last_since(period));
             let kind = match begun {
                 false if exceeds(deadlines.first_byte) => "first_byte_timeout",
                 _ if is_slow => REQUEST_TIMEOUT,
+                _ if is_untaken => REPLY_TIMEOUT,
                 _ if exceeds(deadlines.idle) => "idle_timeout",
                 _ => continue,
             };
@@ -360,19 +376,25 @@ impl Drop for Held {
 
 /// A request whose reply is not whole.
 #[derive(Debug)]
-pub struct Active(Arc<Connection>);
+pub struct Active {
+    /// The wait for the peer to take the reply.
+    pub wait: Wait,
+}
 
 impl Active {
     /// Begins a request on a connection that counts them.
     pub fn begin(connection: &Arc<Connection>) -> Self {
         connection.tally.active.fetch_add(1, Ordering::AcqRel);
-        Self(Arc::clone(connection))
+        Self {
+            wait: Wait::new(connection),
+        }
     }
 }
 
 impl Drop for Active {
     fn drop(&mut self) {
-        self.0.tally.active.fetch_sub(1, Ordering::AcqRel);
+        let tally = &self.wait.connection().tally;
+        tally.active.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -382,9 +404,14 @@ impl Connection {
         self.tally.ready.store(true, Ordering::Relaxed);
     }
 
-    /// Notes whether a write had to wait.
-    pub fn set_blocked(&self, is_blocked: bool) {
-        self.tally.replies.set_blocked(is_blocked);
+    /// Returns the replies that wait for the peer.
+    pub(crate) fn waits(&self) -> &Waits {
+        &self.tally.waits
+    }
+
+    /// Returns the clock of these waits.
+    pub(crate) fn periods(&self) -> &Periods {
+        &self.connections.periods
     }
 
     /// Waits until a reply of `bytes` may be made, by [`ReplyMemory::reserve`].
@@ -451,9 +478,17 @@ impl Drop for Connection {
 pub struct Guard {
     connection: Arc<Connection>,
     signal: Arc<Signal>,
+    /// The wait of a write that the peer's system does not take.
+    write: Wait,
 }
 
 impl Guard {
+    /// Notes whether a write had to wait.
+    pub fn set_blocked(&mut self, is_blocked: bool) {
+        self.write.set(is_blocked);
+        self.connection.tally.replies.set_blocked(is_blocked);
+    }
+
     /// Returns the connection, which all its tasks share.
     pub fn connection(&self) -> &Arc<Connection> {
         &self.connection
@@ -550,6 +585,7 @@ mod tests {
         preface: 4,
         idle: Duration::ZERO,
         request: RequestLimit::new(Duration::ZERO),
+        reply: Duration::ZERO,
     };
 
     #[tokio::test]
@@ -601,14 +637,14 @@ mod tests {
     #[tokio::test]
     async fn a_connection_without_a_request_is_idle() {
         let connections = Arc::new(Connections::default());
-        let guard = connections.admit_task(1).unwrap();
+        let mut guard = connections.admit_task(1).unwrap();
         let active = Active::begin(guard.connection());
-        guard.connection().set_blocked(true);
+        guard.set_blocked(true);
         connections.close_idle();
         drop(active);
         connections.close_idle();
         assert_eq!(guard.signal.ending(), Ending::None);
-        guard.connection().set_blocked(false);
+        guard.set_blocked(false);
         connections.close_idle();
         guard.closed().await;
     }
@@ -633,6 +669,27 @@ mod tests {
         assert!(connections.reap(deadlines).is_empty());
         connection.note_partial(false);
         assert!(connections.reap(deadlines).is_empty());
+    }
+
+    #[test]
+    fn a_reply_that_is_not_taken_ends_its_connection() {
+        let connections = Arc::new(Connections::default());
+        let [mut one, other] = [(); 2].map(|()| connections.admit_task(2).unwrap());
+        let mut reply = Active::begin(other.connection());
+        let deadlines = Deadlines {
+            first_byte: Duration::ZERO,
+            reply: Duration::from_nanos(4),
+            ..DEADLINES
+        };
+        let reaped = || (0..9).flat_map(|_| connections.reap(deadlines)).count();
+        assert_eq!(reaped(), 0);
+        one.set_blocked(true);
+        assert!(reaped() > 0);
+        let overdue = || [&one, &other].map(|own| own.connection().is_overdue());
+        assert_eq!(overdue(), [true, false]);
+        reply.wait.set(true);
+        assert!(reaped() > 0);
+        assert_eq!(overdue(), [true, true]);
     }
 
     #[test]

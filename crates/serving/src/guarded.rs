@@ -81,7 +81,7 @@ impl<S: Unpin> Guarded<S> {
     ) -> Poll<io::Result<T>> {
         let this = self.get_mut();
         let result = call(Pin::new(&mut this.stream), cx);
-        this.connection().set_blocked(result.is_pending());
+        this.guard.set_blocked(result.is_pending());
         if result.is_pending() && this.guard.ending(cx) == Ending::Close {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }

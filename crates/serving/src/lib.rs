@@ -31,6 +31,7 @@ pub mod shutdown;
 mod synthetic_load;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod waits;
 
 pub use self::{
     chassis::Chassis,
@@ -39,4 +40,5 @@ pub use self::{
     listen::Listening,
     profile::Profile,
     runtime::{Accepted, Accepts, TcpServer, each, run_on_runtimes},
+    waits::{REPLY_TIMEOUT, TAKEN, Wait},
 };

@@ -188,6 +188,29 @@ fn long_replies_come_whole() {
 }
 
 #[test]
+fn a_reply_that_nobody_takes_is_cut_off_and_counted() {
+    let limit = ["--reply-timeout", "200ms"];
+    let polling = TestServer::start(
+        &netping_server_threads::SERVICE,
+        &[&limit[..], &["--busy-poll"]].concat(),
+    );
+    for server in both(&limit).into_iter().chain([polling]) {
+        let mut unread = server.connect();
+        let reply = Reply::Bytes(16 << 20);
+        let request = RequestHeader { payload: 1, reply }.encode();
+        unread
+            .write_all(&[&MAGIC[..], &request, b"x"].concat())
+            .unwrap();
+        server.await_error("reply_timeout");
+        server.await_connections(0);
+        let came = read_all(&mut unread).len();
+        assert!(came < 16 << 20, "{came}");
+        assert!(echoes(&server));
+        assert_eq!(server.errors("reply_timeout"), 1);
+    }
+}
+
+#[test]
 fn a_server_that_holds_too_much_refuses_connections() {
     for server in both(&["--max-memory", "1"]) {
         eventually("a refused connection", || {

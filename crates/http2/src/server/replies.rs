@@ -33,6 +33,22 @@ impl<R: Route> Server<R> {
         self.finish(slot.0, head);
     }
 
+    /// Returns the length of what the client does not allow to be sent of a reply's body, in bytes.
+    pub fn unsent(&self, slot: Slot) -> usize {
+        self.streams.body(slot.0).len()
+    }
+
+    /// Resets a stream whose reply the client does not take.
+    pub fn give_up(&mut self, slot: Slot) {
+        let stream = self.streams.at(slot.0);
+        let (id, is_whole) = (stream.id, stream.is_whole);
+        self.output.reset(id, Reason::CANCEL);
+        if !is_whole {
+            self.streams.cancelled.insert(id);
+        }
+        self.streams.remove(slot.0);
+    }
+
     /// Sends the head, and of the body what is allowed; returns the bytes sent of it.
     fn begin(&mut self, slot: Slot, head: &Head, body: &[u8]) -> usize {
         let stream = self.streams.at(slot.0);

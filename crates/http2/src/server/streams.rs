@@ -90,6 +90,11 @@ impl Streams {
         &mut self.slab[slot as usize]
     }
 
+    /// Returns the rest of the reply's body in a slot.
+    pub(super) fn body(&self, slot: u32) -> &Bytes {
+        &self.slab[slot as usize].body
+    }
+
     /// Notes that the client has used a new identifier.
     pub(super) fn note(&mut self, id: u32) {
         let step = id.div_ceil(2) - self.last.div_ceil(2);

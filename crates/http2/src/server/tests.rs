@@ -328,6 +328,24 @@ fn streams_over_the_limit_are_refused() {
 }
 
 #[test]
+fn a_reply_that_is_not_taken_can_be_given_up() {
+    let mut server = greeted();
+    let request = headers(1, flag::END_STREAM, HEAD);
+    received(&mut server, &request).unwrap();
+    reply(&mut server, 0, 70_000);
+    let window = 65_535;
+    assert_eq!(bodies(&sent(&mut server)), (window, 0));
+    assert_eq!(server.unsent(Slot(0)), 70_000 - window);
+    server.give_up(Slot(0));
+    assert_eq!((server.unsent(Slot(0)), server.open()), (0, 0));
+    assert_eq!(resets(&mut server), [(1, 8)]);
+    // The client may not know it yet.
+    let late = [update(1, 10), update(0, 10)].concat();
+    assert_eq!(received(&mut server, &late), Ok(vec![]));
+    assert_eq!(bodies(&sent(&mut server)), (0, 0));
+}
+
+#[test]
 fn resets_that_the_client_provokes_are_bounded() {
     for limit in [REJECTED, REJECTED + 1] {
         let mut server = greeted();

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use netping_http2::server::{Event, Server, Slot};
 use netping_protocol::payload;
 use netping_serving::{
-    Connection, clock,
+    Connection, REPLY_TIMEOUT, TAKEN, clock,
     reply_memory::{Full, Reserved},
     request_limit::REQUEST_TIMEOUT,
 };
@@ -36,8 +36,8 @@ pub(super) struct Calls {
     connection: Arc<Connection>,
     /// By slot.
     list: Vec<Call>,
-    /// Calls whose requests are incomplete.
-    partial: usize,
+    /// Calls whose requests are incomplete, or whose replies wait for the client: their time is limited.
+    limited: usize,
     /// Bytes of requests in the calls' buffers.
     held: usize,
     /// Requests that have been answered and are not counted yet.
@@ -64,7 +64,7 @@ struct Call {
     state: State,
     /// The request's body, as far as it has come.
     body: Vec<u8>,
-    /// When the request was first seen to be incomplete.
+    /// When the request was first seen to be incomplete, or the client took the last part of the reply.
     begun: Option<Instant>,
     /// The end of the call's time, if its caller has set one.
     deadline: Option<Instant>,
@@ -77,6 +77,8 @@ enum State {
     Partial,
     /// The reply has to wait, which has this number.
     Waiting(u64, AbortHandle),
+    /// The reply waits for the client, which had so many bytes of it to take.
+    Sending(usize),
 }
 
 impl Calls {
@@ -85,7 +87,7 @@ impl Calls {
             floor,
             connection,
             list: Vec::new(),
-            partial: 0,
+            limited: 0,
             held: 0,
             served: 0,
             waits: JoinSet::new(),
@@ -94,9 +96,9 @@ impl Calls {
         }
     }
 
-    /// Returns true if a request is incomplete.
-    pub(super) fn has_partial(&self) -> bool {
-        self.partial > 0
+    /// Returns true if there are calls whose time is limited.
+    pub(super) fn have_deadlines(&self) -> bool {
+        self.limited > 0
     }
 
     /// Counts what has been answered on the connection. A client that has a reply finds it counted, if this comes
@@ -137,13 +139,15 @@ impl Calls {
                 deadline: None,
             });
         }
+        // The last reply in the slot may have been sent since the last look.
+        self.end(slot);
         let call = &mut self.list[index];
         call.slot = slot;
         call.route = route;
         call.state = State::Partial;
         call.begun = None;
         call.deadline = deadline::deadline(timeout);
-        self.partial += 1;
+        self.limited += 1;
         match route {
             // A caller with a stream of messages may wait for an answer to the first one.
             Route::Refused(refusal) if is_end || refusal.is_of_grpc() => {
@@ -203,7 +207,7 @@ impl Calls {
         call.body.clear();
         call.body.extend_from_slice(message);
         self.held += message.len();
-        self.partial -= 1;
+        self.limited -= 1;
         self.waited += 1;
         let (number, deadline) = (self.waited, call.deadline);
         let connection = Arc::clone(&self.connection);
@@ -259,7 +263,7 @@ impl Calls {
             }
             // As if its end had just come.
             call.state = State::Partial;
-            self.partial += 1;
+            self.limited += 1;
             let Some(reserved) = reserved else {
                 self.refuse(slot, Refusal::Deadline, http2);
                 continue;
@@ -300,11 +304,18 @@ impl Calls {
         if reserved.is_some() {
             let body = Bytes::from_owner(Held(reply, reserved));
             http2.reply_shared(slot, &heads.begin, body, &heads.end);
-            return;
+        } else {
+            http2.reply(slot, &heads.begin, &reply, &heads.end);
+            if reply.capacity() <= KEPT {
+                self.reply = reply;
+            }
         }
-        http2.reply(slot, &heads.begin, &reply, &heads.end);
-        if reply.capacity() <= KEPT {
-            self.reply = reply;
+        let left = http2.unsent(slot);
+        if left > 0 {
+            let call = &mut self.list[slot.index()];
+            call.state = State::Sending(left);
+            call.begun = None;
+            self.limited += 1;
         }
     }
 
@@ -320,8 +331,8 @@ impl Calls {
     fn end(&mut self, slot: Slot) -> State {
         let call = &mut self.list[slot.index()];
         let state = mem::replace(&mut call.state, State::Idle);
-        if matches!(state, State::Partial) {
-            self.partial -= 1;
+        if matches!(state, State::Partial | State::Sending(_)) {
+            self.limited -= 1;
         }
         self.held -= call.body.len();
         call.body.clear();
@@ -340,27 +351,45 @@ impl Calls {
         }
     }
 
-    /// Ends the calls whose requests have taken too long, by the server's limit or by their own deadline.
+    /// Ends the calls whose requests have taken too long, by the server's limit or by their own deadline, and those
+    /// whose replies the client does not take.
     pub(super) fn end_overdue(&mut self, http2: &mut Server<Called>) {
-        let (now, limit) = (clock::now(), self.floor.chassis.request_limit());
-        let mut overdue = Vec::new();
+        let (now, chassis) = (clock::now(), Arc::clone(&self.floor.chassis));
+        let mut refused = Vec::new();
+        let (mut sent, mut untaken) = (Vec::new(), Vec::new());
         for call in &mut self.list {
-            if !matches!(call.state, State::Partial) {
-                continue;
-            }
             let begun = *call.begun.get_or_insert(now);
-            let limit = limit.after(call.body.len() as u64);
-            if limit.is_some_and(|limit| now - begun >= limit) {
-                overdue.push((call.slot, Refusal::Late));
-            } else if call.deadline.is_some_and(|deadline| now >= deadline) {
-                overdue.push((call.slot, Refusal::Deadline));
+            let exceeds = |limit: Option<_>| limit.is_some_and(|limit| now - begun >= limit);
+            match &mut call.state {
+                State::Idle | State::Waiting(..) => call.begun = None,
+                State::Partial => {
+                    if exceeds(chassis.request_limit().after(call.body.len() as u64)) {
+                        refused.push((call.slot, Refusal::Late));
+                    } else if call.deadline.is_some_and(|deadline| now >= deadline) {
+                        refused.push((call.slot, Refusal::Deadline));
+                    }
+                }
+                State::Sending(left) => match http2.unsent(call.slot) {
+                    0 => sent.push(call.slot),
+                    less if *left >= less + TAKEN => (*left, call.begun) = (less, None),
+                    _ if exceeds(chassis.reply_timeout()) => untaken.push(call.slot),
+                    _ => {}
+                },
             }
         }
-        for (slot, refusal) in overdue {
+        for (slot, refusal) in refused {
             if refusal == Refusal::Late {
-                self.floor.chassis.count_deadline(REQUEST_TIMEOUT);
+                chassis.count_deadline(REQUEST_TIMEOUT);
             }
             self.refuse(slot, refusal, http2);
+        }
+        for slot in untaken {
+            chassis.count_deadline(REPLY_TIMEOUT);
+            http2.give_up(slot);
+            sent.push(slot);
+        }
+        for slot in sent {
+            self.end(slot);
         }
     }
 }

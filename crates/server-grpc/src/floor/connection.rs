@@ -28,7 +28,7 @@ const READ: usize = 64 << 10;
 /// Beginning of a frame, in bytes, from which on its rest is read behind it instead.
 const LONG: usize = 16 << 10;
 
-/// Interval at which incomplete requests are looked at.
+/// Interval at which incomplete requests, and replies that wait for the client, are looked at.
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time in which a client answers the announcement of a drain.
@@ -50,7 +50,7 @@ pub(super) struct Connection {
     is_fresh: bool,
     is_flushed: bool,
     received: ReceivedFrames,
-    /// Wakes the connection to look at incomplete requests.
+    /// Wakes the connection to look at requests and replies that are not whole.
     check: Timer,
     /// Wakes the connection to take leave of a client that does not answer.
     farewell: Timer,
@@ -97,8 +97,7 @@ impl Connection {
             self.look_at_timers(cx);
             self.count();
             let writing = self.poll_write(cx).map_err(End::Failed)?;
-            let connection = self.guard.connection();
-            connection.set_blocked(writing.is_pending());
+            self.guard.set_blocked(writing.is_pending());
             if writing.is_ready() {
                 if self.http2.has_left() && self.http2.open() == 0 {
                     return Poll::Ready(Ok(()));
@@ -122,12 +121,12 @@ impl Connection {
     }
 
     fn look_at_timers(&mut self, cx: &mut Context<'_>) {
-        if self.calls.has_partial() && !self.check.is_set {
+        if self.calls.have_deadlines() && !self.check.is_set {
             self.check.set(INTERVAL);
         }
         while self.check.poll(cx).is_ready() {
             self.calls.end_overdue(&mut self.http2);
-            if self.calls.has_partial() {
+            if self.calls.have_deadlines() {
                 self.check.set(INTERVAL);
             }
         }
