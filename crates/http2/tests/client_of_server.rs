@@ -24,23 +24,23 @@ impl Route for Length {
     }
 }
 
-/// Replies to each request with as many bytes as it asks for, and its own bytes repeated.
-async fn serve(
-    mut stream: DuplexStream,
-    mut server: Server<Length>,
-    piece: usize,
-) -> io::Result<()> {
+/// Replies to each request with as many bytes as it asks for, and its own bytes repeated. The client may have to write before it reads on, and thus the server reads while a write waits: the pipe may be too
+/// short for what both begin with.
+async fn serve(stream: DuplexStream, mut server: Server<Length>, piece: usize) -> io::Result<()> {
     let head = Head::of_reply(Some(200), &[("content-type", "text/plain")]);
     let trailers = Head::of_reply(None, &[("grpc-status", "0")]);
     let mut bodies: Vec<(usize, Vec<u8>)> = Vec::new();
     let (mut input, mut buffer) = (Vec::new(), vec![0; piece]);
+    let (mut reading, mut writing) = tokio::io::split(stream);
     loop {
-        while !server.output().is_empty() {
-            let length = server.output().len().min(piece);
-            stream.write_all(&server.output()[..length]).await?;
-            server.written(length);
-        }
-        let read = stream.read(&mut buffer).await?;
+        let length = server.output().len().min(piece);
+        let read = tokio::select! {
+            written = writing.write(&server.output()[..length]), if length > 0 => {
+                server.written(written?);
+                continue;
+            }
+            read = reading.read(&mut buffer) => read?,
+        };
         if read == 0 {
             return Ok(());
         }
