@@ -36,6 +36,10 @@ use crate::{
 const REQUESTS: u64 = 1000;
 const TAKEN_APART: u64 = 200;
 
+/// Most times that round trips are taken apart until some have parts: on a busy machine, the kernel takes its time to
+/// begin with time stamps.
+const MOST_TRIES: usize = 5;
+
 /// Time in which the kernel begins to stamp what comes, once it has been asked.
 const FIRST_STAMPS: Duration = Duration::from_millis(200);
 
@@ -101,11 +105,16 @@ fn about_parts(found: &mut Observations, plan: &Plan, interrupt: &Interrupt) {
         return;
     }
     plan.execution.anatomy = true;
-    let measured = measure(&plan, FIRST_STAMPS, TAKEN_APART, interrupt);
-    let parts = measured.ok().and_then(|step| step.anatomy);
-    if let Some(largest) = parts.as_ref().and_then(text::largest_part) {
-        found.add("where the time goes", largest);
-    }
+    let largest = (0..MOST_TRIES).find_map(|_| {
+        let measured = measure(&plan, FIRST_STAMPS, TAKEN_APART, interrupt);
+        let parts = measured.ok().and_then(|step| step.anatomy);
+        parts.as_ref().and_then(text::largest_part)
+    });
+    let is_known = largest.is_some();
+    let unknown = || "unknown: the kernel's time stamps did not come in time".to_owned();
+    found
+        .add("where the time goes", largest.unwrap_or_else(unknown))
+        .object_unless(is_known, "try again when less runs here");
 }
 
 /// Measures this number of requests after a warm-up.
