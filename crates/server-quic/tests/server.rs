@@ -146,6 +146,13 @@ async fn an_end_within_a_frame_is_counted() {
 async fn connections_over_the_limit_are_refused_and_counted() {
     let (server, client) = (start(&["--max-connections", "1"]), client());
     let first = connect(&client, &server).await.unwrap();
+    // An idle one would make room.
+    let mut stream = first.open_bi().await.unwrap();
+    let busy = tokio::spawn(async move {
+        loop {
+            call(&mut stream, &frame(b"ab", Reply::Echo), 2).await;
+        }
+    });
     let refused = connect(&client, &server).await.unwrap_err();
     assert!(
         matches!(&refused, ConnectionError::ConnectionClosed(close)
@@ -153,6 +160,7 @@ async fn connections_over_the_limit_are_refused_and_counted() {
         "{refused}"
     );
     assert_eq!(server.errors("max_connections"), 1);
+    busy.abort();
     first.close(0_u32.into(), b"");
     server.await_connections(0);
     assert!(connect(&client, &server).await.is_ok());

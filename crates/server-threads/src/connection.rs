@@ -36,7 +36,7 @@ impl ConnectionThread {
     pub fn run(&mut self, limits: Limits) {
         if let Err(error) = self.shake_hands() {
             tracing::debug!(peer = ?self.address(), "handshake: {error}");
-            if !self.connection.is_overdue() {
+            if self.connection.closed().is_none() {
                 self.chassis.count_error("tls");
             }
             // The alert with the reason has been sent.
@@ -46,7 +46,7 @@ impl ConnectionThread {
         let (mut codec, mut output) = (Codec::new(limits), BytesMut::new());
         match self.echo(&mut codec, &mut output) {
             Ok(unanswered) => {
-                if unanswered > 0 && !self.connection.is_overdue() {
+                if unanswered > 0 && self.connection.closed().is_none() {
                     self.chassis.count_error("eof_in_request");
                 }
                 // Tells a TLS peer that nothing was cut off. It fails only if the peer is gone.

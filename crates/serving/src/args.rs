@@ -54,8 +54,8 @@ pub struct CommonArgs {
     /// 2 MiB]
     #[arg(long, value_name = "BYTES", value_parser = bytes_in::<usize>(..))]
     pub send_buffer: Option<usize>,
-    /// Maximum number of open connections; one more is closed and counted [default: as the limit on
-    /// open files allows]
+    /// Maximum number of open connections; for one more, that which has been idle longest is closed if it has been for
+    /// a second, else the new one; both are counted [default: as the limit on open files allows]
     #[arg(long, value_name = "N", value_parser = number_in::<usize>(1..))]
     pub max_connections: Option<usize>,
     /// Time limit for the handshake of a connection, and for the preface of HTTP/2; 0s: none

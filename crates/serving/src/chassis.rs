@@ -22,7 +22,7 @@ use crate::{
     Connection, Guard, Profile,
     args::{CommonArgs, LoadArgs},
     clock,
-    connection::{Connections, Deadlines, Ending},
+    connection::{Connections, Deadlines, Ending, MAX_CONNECTIONS},
     reply_memory::MAX_MEMORY,
     request_limit::RequestLimit,
     shutdown::Shutdown,
@@ -147,7 +147,7 @@ impl Chassis {
         self.admit(|connections, limit| connections.admit_socket(socket, limit))
     }
 
-    fn admit<T>(&self, admit: impl FnOnce(&Arc<Connections>, usize) -> Option<T>) -> Option<T> {
+    fn admit<T>(&self, admit: impl Fn(&Arc<Connections>, usize) -> Option<T>) -> Option<T> {
         if self.connections.is_full() {
             self.count_error(MAX_MEMORY);
             self.log_rarely(|| tracing::warn!("--max-memory is reached: refusing new connections"));
@@ -155,11 +155,17 @@ impl Chassis {
         }
         let open = self.max_connections;
         let admitted = admit(&self.connections, open);
-        if admitted.is_none() {
-            self.count_error("max_connections");
-            self.log_rarely(|| tracing::warn!("{open} connections are open: refusing new ones"));
+        if admitted.is_some() {
+            return admitted;
         }
-        admitted
+        self.count_error(MAX_CONNECTIONS);
+        if self.connections.make_room() {
+            let idle = "closing those that have been idle longest";
+            self.log_rarely(|| tracing::warn!("{open} connections are open: {idle}"));
+            return admit(&self.connections, open);
+        }
+        self.log_rarely(|| tracing::warn!("{open} connections are open: refusing new ones"));
+        None
     }
 
     /// Calls `log` unless something was logged this way less than a second ago.

@@ -1,25 +1,29 @@
-//! The open connections of a server: their counters and deadlines, and the signal that ends each.
+//! The open connections of a server: their counters, and the signal that ends each.
+
+mod closing;
 
 use std::{
     future::poll_fn,
     net::{Shutdown as Direction, TcpStream},
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     task::{Context, Poll},
-    time::{Duration, Instant},
+    time::Instant,
 };
 
 use atomic_waker::AtomicWaker;
 use slab::Slab;
 use tokio::sync::Notify;
 
+pub(crate) use self::closing::Deadlines;
+pub use self::closing::{IDLE_TIMEOUT, MAX_CONNECTIONS};
+use self::closing::{Seen, Spare};
 use crate::{
     clock,
     reply_memory::{Full, ReplyMemory, Reserved},
-    request_limit::{REQUEST_TIMEOUT, RequestLimit},
-    waits::{Periods, REPLY_TIMEOUT, Wait, Waits},
+    waits::{Periods, Wait, Waits},
 };
 
 /// Counters of one connection. Only its own tasks write them, so a request touches no cache line
@@ -35,8 +39,8 @@ struct Tally {
     partial: AtomicU64,
     /// Set when its handshake is done, or none is due.
     ready: AtomicBool,
-    /// Set when the reaper has closed the connection.
-    overdue: AtomicBool,
+    /// The reason for which the server has closed the connection, if it has.
+    closed: OnceLock<&'static str>,
     /// Bytes that its incomplete requests hold.
     held: AtomicU64,
     replies: ReplyMemory,
@@ -54,9 +58,6 @@ impl Tally {
 
 /// Memory that an open request of HTTP/2 takes, in bytes: that of tonic, measured.
 const STREAM: u64 = 10 << 10;
-
-/// Connections that hold less, in bytes, are not closed for lack of memory.
-const LITTLE: u64 = 1 << 20;
 
 /// The way in which a connection has been asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,13 +119,16 @@ impl Handle {
 struct Entry {
     tally: Arc<Tally>,
     handle: Handle,
-    /// Time of admission, then of the last change that the reaper saw.
-    changed: Instant,
-    /// Requests and bytes at that time.
-    seen: (u64, u64),
-    /// The request or frame that the reaper last saw in part: its number, when that was, and the bytes of the
-    /// connection until then.
-    partial: (u64, Instant, u64),
+    seen: Seen,
+}
+
+impl Entry {
+    /// Closes the connection for a reason, in the words in which it is counted.
+    fn close(&self, reason: &'static str) {
+        // The first reason stays.
+        let _ = self.tally.closed.set(reason);
+        self.handle.end(Ending::Close);
+    }
 }
 
 /// All open connections, and the sums of the closed ones.
@@ -145,21 +149,7 @@ struct Open {
     admitted: u64,
     /// Beginning of the current period of [`Connections::periods`].
     period_begun: Option<Instant>,
-}
-
-/// Deadlines that the reaper enforces.
-#[derive(Debug, Clone, Copy)]
-pub struct Deadlines {
-    /// Time limit for the handshake and the preface; zero: none.
-    pub first_byte: Duration,
-    /// Bytes of a preface; 0: none.
-    pub preface: u64,
-    /// Longest time without traffic; zero: unlimited.
-    pub idle: Duration,
-    /// Time limit for a request to come.
-    pub request: RequestLimit,
-    /// Time limit for a part of a reply to be taken; zero: none.
-    pub reply: Duration,
+    spare: Spare,
 }
 
 impl Connections {
@@ -171,17 +161,14 @@ impl Connections {
     fn insert(self: &Arc<Self>, handle: Handle, limit: usize) -> Option<Connection> {
         let tally = Arc::new(Tally::default());
         let mut open = self.lock();
-        if open.entries.len() >= limit {
+        if open.entries.len() - open.spare.leaving() >= limit {
             return None;
         }
         open.admitted += 1;
-        let now = clock::now();
         let key = open.entries.insert(Entry {
             tally: Arc::clone(&tally),
             handle,
-            changed: now,
-            seen: (0, 0),
-            partial: (0, now, 0),
+            seen: Seen::nothing(clock::now()),
         });
         Some(Connection {
             tally,
@@ -231,92 +218,11 @@ impl Connections {
         (open.entries.len(), open.admitted, open.retired + served)
     }
 
-    /// Closes the connections that have no request, of those that count them, and nothing left to write.
-    pub fn close_idle(&self) {
-        for (_, entry) in &self.lock().entries {
-            let Tally {
-                active, replies, ..
-            } = &*entry.tally;
-            if active.load(Ordering::Acquire) == 0 && !replies.is_blocked() {
-                entry.handle.end(Ending::Close);
-            }
-        }
-    }
-
     /// Asks every open connection to end.
     pub fn end_all(&self, ending: Ending) {
         for (_, entry) in &self.lock().entries {
             entry.handle.end(ending);
         }
-    }
-
-    /// Closes the overdue connections; returns the kinds under which they are counted.
-    pub fn reap(&self, deadlines: Deadlines) -> Vec<&'static str> {
-        let now = clock::now();
-        let mut overdue = Vec::new();
-        let mut open = self.lock();
-        let too_old = self
-            .periods
-            .advance(now, &mut open.period_begun, deadlines.reply);
-        for (_, entry) in &mut open.entries {
-            let seen = (
-                entry.tally.requests.load(Ordering::Relaxed),
-                entry.tally.bytes_in.load(Ordering::Relaxed),
-            );
-            let is_ready = entry.tally.ready.load(Ordering::Relaxed);
-            let begun = is_ready && (seen.0 > 0 || seen.1 >= deadlines.preface);
-            // Single bytes of a preface do not count as a change, or they would postpone the deadline.
-            if seen != entry.seen && begun {
-                entry.seen = seen;
-                entry.changed = now;
-            }
-            let partial = entry.tally.partial.load(Ordering::Relaxed);
-            if partial != entry.partial.0 {
-                entry.partial = (partial, now, seen.1);
-            }
-            let (_, since, before) = entry.partial;
-            let limit = deadlines.request.after(seen.1 - before);
-            let is_slow = partial > 0 && limit.is_some_and(|limit| now - since >= limit);
-            let quiet = now.saturating_duration_since(entry.changed);
-            let exceeds = |limit: Duration| !limit.is_zero() && quiet >= limit;
-            let is_untaken = too_old.is_some_and(|period| entry.tally.waits.last_since(period));
-            let kind = match begun {
-                false if exceeds(deadlines.first_byte) => "first_byte_timeout",
-                _ if is_slow => REQUEST_TIMEOUT,
-                _ if is_untaken => REPLY_TIMEOUT,
-                _ if exceeds(deadlines.idle) => "idle_timeout",
-                _ => continue,
-            };
-            entry.tally.overdue.store(true, Ordering::Release);
-            entry.handle.end(Ending::Close);
-            // Report it once: its task needs a moment to end.
-            entry.changed = now;
-            entry.partial.1 = now;
-            overdue.push(kind);
-        }
-        overdue
-    }
-
-    /// Closes the connections that hold most, until these held `bytes` together; returns their number. Those that hold
-    /// little stay.
-    pub fn close_largest(&self, bytes: u64) -> usize {
-        let open = self.lock();
-        let holding = open.entries.iter().map(|(_, entry)| entry);
-        let holding = holding.filter(|entry| !entry.tally.overdue.load(Ordering::Relaxed));
-        let mut holding: Vec<_> = holding.map(|own| (own.tally.memory(), own)).collect();
-        holding.retain(|(memory, _)| *memory >= LITTLE);
-        holding.sort_by_key(|(memory, _)| std::cmp::Reverse(*memory));
-        let (mut freed, mut closed) = (0, 0);
-        for (memory, entry) in holding {
-            if freed >= bytes {
-                break;
-            }
-            freed += memory;
-            closed += 1;
-            entry.tally.overdue.store(true, Ordering::Release);
-            entry.handle.end(Ending::Close);
-        }
-        closed
     }
 
     /// Waits until no connection is open.
@@ -449,9 +355,9 @@ impl Connection {
         self.tally.partial.store(number, Ordering::Relaxed);
     }
 
-    /// Returns true if the reaper has closed the connection, and counted that.
-    pub fn is_overdue(&self) -> bool {
-        self.tally.overdue.load(Ordering::Acquire)
+    /// Returns the reason for which the server has closed the connection, and counted that, if it has.
+    pub fn closed(&self) -> Option<&'static str> {
+        self.tally.closed.get().copied()
     }
 
     /// Adds to the number of received bytes: they keep the connection alive, and extend the time of a request.
@@ -466,6 +372,7 @@ impl Drop for Connection {
     fn drop(&mut self) {
         let mut open = self.connections.lock();
         open.entries.remove(self.key);
+        open.spare.gone(self.key);
         open.retired += self.tally.requests.load(Ordering::Relaxed);
         if open.entries.is_empty() {
             self.connections.emptied.notify_waiters();
@@ -528,32 +435,6 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn those_that_hold_most_are_closed_until_it_is_enough() {
-        let connections = Arc::new(Connections::default());
-        let guards = [(); 4].map(|()| connections.admit_task(9).unwrap());
-        let mut held = guards.each_ref().map(|own| Held::nothing(own.connection()));
-        for (own, bytes) in held
-            .iter_mut()
-            .zip([3 << 20, (1 << 20) - 1, 5 << 20, 1 << 20])
-        {
-            own.set(bytes);
-        }
-        let closed = || guards.each_ref().map(|own| own.connection().is_overdue());
-        assert_eq!(connections.close_largest(1), 1);
-        assert_eq!(closed(), [false, false, true, false]);
-        // One that is closed already frees nothing more.
-        assert_eq!(connections.close_largest((3 << 20) + 1), 2);
-        assert_eq!(closed(), [true, false, true, true]);
-        assert_eq!(connections.close_largest(1), 0);
-        drop(held);
-        assert!(
-            guards
-                .iter()
-                .all(|own| own.connection().tally.memory() == 0)
-        );
-    }
-
-    #[tokio::test]
     async fn memory_is_that_of_requests_replies_and_open_streams() {
         let connections = Arc::new(Connections::default());
         let guard = connections.admit_task(9).unwrap();
@@ -580,42 +461,6 @@ mod tests {
         assert_eq!(one.set(5), 5);
     }
 
-    const DEADLINES: Deadlines = Deadlines {
-        first_byte: Duration::from_nanos(1),
-        preface: 4,
-        idle: Duration::ZERO,
-        request: RequestLimit::new(Duration::ZERO),
-        reply: Duration::ZERO,
-    };
-
-    #[tokio::test]
-    async fn single_bytes_of_a_preface_do_not_postpone_the_deadline() {
-        let connections = Arc::new(Connections::default());
-        let guard = connections.admit_task(1).unwrap();
-        guard.connection.set_ready();
-        guard.connection.count_bytes(3);
-        assert_eq!(connections.reap(DEADLINES), ["first_byte_timeout"]);
-        guard.connection.count_bytes(1);
-        assert!(connections.reap(DEADLINES).is_empty());
-    }
-
-    #[test]
-    fn only_a_connection_before_its_handshake_and_preface_has_a_short_deadline() {
-        let deadlines = Deadlines {
-            preface: 0,
-            idle: Duration::from_hours(1),
-            ..DEADLINES
-        };
-        let connections = Arc::new(Connections::default());
-        let guard = connections.admit_task(1).unwrap();
-        assert_eq!(connections.reap(deadlines), ["first_byte_timeout"]);
-        guard.connection.set_ready();
-        assert!(connections.reap(deadlines).is_empty());
-        let idle = Duration::from_nanos(1);
-        let deadlines = Deadlines { idle, ..deadlines };
-        assert_eq!(connections.reap(deadlines), ["idle_timeout"]);
-    }
-
     #[tokio::test]
     async fn replies_wait_for_memory_of_their_connection() {
         let connections = Arc::new(Connections::default());
@@ -632,64 +477,6 @@ mod tests {
         assert!(next.await.unwrap().is_some());
         connections.set_full(true);
         assert!(connection.reserve(small + 1).await.is_err());
-    }
-
-    #[tokio::test]
-    async fn a_connection_without_a_request_is_idle() {
-        let connections = Arc::new(Connections::default());
-        let mut guard = connections.admit_task(1).unwrap();
-        let active = Active::begin(guard.connection());
-        guard.set_blocked(true);
-        connections.close_idle();
-        drop(active);
-        connections.close_idle();
-        assert_eq!(guard.signal.ending(), Ending::None);
-        guard.set_blocked(false);
-        connections.close_idle();
-        guard.closed().await;
-    }
-
-    #[test]
-    fn a_request_that_comes_too_slowly_is_overdue() {
-        let connections = Arc::new(Connections::default());
-        let guard = connections.admit_task(1).unwrap();
-        let deadlines = Deadlines {
-            request: RequestLimit::new(Duration::from_nanos(1)),
-            ..DEADLINES
-        };
-        let connection = guard.connection();
-        connection.set_ready();
-        connection.count_bytes(10);
-        connection.note_partial(true);
-        // It begins when it is first seen.
-        assert!(connections.reap(deadlines).is_empty());
-        assert_eq!(connections.reap(deadlines), [REQUEST_TIMEOUT]);
-        connection.count_requests(1);
-        connection.note_partial(true);
-        assert!(connections.reap(deadlines).is_empty());
-        connection.note_partial(false);
-        assert!(connections.reap(deadlines).is_empty());
-    }
-
-    #[test]
-    fn a_reply_that_is_not_taken_ends_its_connection() {
-        let connections = Arc::new(Connections::default());
-        let [mut one, other] = [(); 2].map(|()| connections.admit_task(2).unwrap());
-        let mut reply = Active::begin(other.connection());
-        let deadlines = Deadlines {
-            first_byte: Duration::ZERO,
-            reply: Duration::from_nanos(4),
-            ..DEADLINES
-        };
-        let reaped = || (0..9).flat_map(|_| connections.reap(deadlines)).count();
-        assert_eq!(reaped(), 0);
-        one.set_blocked(true);
-        assert!(reaped() > 0);
-        let overdue = || [&one, &other].map(|own| own.connection().is_overdue());
-        assert_eq!(overdue(), [true, false]);
-        reply.wait.set(true);
-        assert!(reaped() > 0);
-        assert_eq!(overdue(), [true, true]);
     }
 
     #[test]

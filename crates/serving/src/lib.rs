@@ -35,7 +35,7 @@ mod waits;
 
 pub use self::{
     chassis::Chassis,
-    connection::{Active, Connection, Ending, Guard, Held},
+    connection::{Active, Connection, Ending, Guard, Held, IDLE_TIMEOUT, MAX_CONNECTIONS},
     error::{Result, ServeError},
     listen::Listening,
     profile::Profile,

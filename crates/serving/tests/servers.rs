@@ -125,6 +125,17 @@ fn connections_over_the_limit_are_closed_and_counted() {
 }
 
 #[test]
+fn a_connection_that_is_idle_makes_room_for_another() {
+    for server in both(&["--max-connections", "2"]) {
+        let idle = [(); 2].map(|()| server.connect());
+        eventually("room", || echoes(&server));
+        assert!(server.errors("max_connections") > 0);
+        let [mut first, _second] = idle;
+        assert_eq!(read_all(&mut first), b"");
+    }
+}
+
+#[test]
 fn silent_and_idle_connections_are_closed_by_the_idle_deadline_only() {
     let flags = ["--first-byte-timeout", "1ms", "--idle-timeout", "400ms"];
     for server in both(&flags) {
