@@ -8,12 +8,18 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use h2::Reason;
 use netping_protocol::tls;
-use netping_serving::{Accepted, Chassis, Connection, echo::goodbye};
+use netping_serving::{
+    Accepted, Chassis, Connection, IDLE_TIMEOUT, MAX_CONNECTIONS, echo::goodbye,
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
 
-use crate::{received_frames::ReceivedFrames, sent_frames::SentFrames};
+use crate::{
+    received_frames::ReceivedFrames,
+    sent_frames::{SentFrames, goaway},
+};
 
 /// A stream whose requests carry its [`Connection`], which counts them.
 pub(crate) struct ConnectedStream {
@@ -44,6 +50,32 @@ impl ConnectedStream {
         let stream = self.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         Ok(Pin::new(stream))
     }
+
+    /// Tells the peer why the server closes the connection, as far as the socket takes it at once.
+    fn leave(&mut self, cx: &mut Context<'_>) {
+        let Some(kind) = self.connection.closed() else {
+            return;
+        };
+        let reason = match is_excess(kind) {
+            true => Reason::ENHANCE_YOUR_CALM,
+            false => Reason::NO_ERROR,
+        };
+        if self.sent.may_leave() {
+            let goodbye = goaway(reason, kind);
+            let parts = [IoSlice::new(&goodbye)];
+            self.sent.read(&parts, goodbye.len());
+            if let Ok(mut stream) = self.stream() {
+                // The connection is done, however this ends.
+                let _ = stream.as_mut().poll_write_vectored(cx, &parts);
+                let _ = stream.poll_flush(cx);
+            }
+        }
+    }
+}
+
+/// Returns true if a connection that is closed for this reason was too much for the server, and not only unused.
+pub(crate) fn is_excess(kind: &str) -> bool {
+    ![IDLE_TIMEOUT, MAX_CONNECTIONS].contains(&kind)
 }
 
 impl Connected for ConnectedStream {
@@ -61,7 +93,10 @@ impl AsyncRead for ConnectedStream {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        ready!(self.stream()?.poll_read(cx, buf))?;
+        if let Err(error) = ready!(self.stream()?.poll_read(cx, buf)) {
+            self.leave(cx);
+            return Poll::Ready(Err(error));
+        }
         if mem::take(&mut self.is_fresh) && buf.filled().get(before) == Some(&tls::HANDSHAKE) {
             self.chassis.count_error("tls");
             let error = io::Error::new(io::ErrorKind::InvalidData, "the peer speaks TLS");

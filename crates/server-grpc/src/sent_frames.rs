@@ -18,9 +18,16 @@ pub(crate) struct SentFrames {
     head: Vec<u8>,
     /// Bytes of a frame's payload that are still to come, and are of no interest.
     skip: usize,
+    /// GOAWAY has been sent.
+    has_left: bool,
 }
 
 impl SentFrames {
+    /// Returns true if GOAWAY may follow: no frame is cut off, and none has been sent.
+    pub fn may_leave(&self) -> bool {
+        !self.has_left && self.skip == 0 && self.head.is_empty()
+    }
+
     /// Reads the first `length` bytes of what is in `parts`; returns the kinds under which what was found
     /// is counted.
     pub fn read(&mut self, parts: &[IoSlice<'_>], length: usize) -> Vec<String> {
@@ -46,6 +53,7 @@ impl SentFrames {
             self.head.extend_from_slice(&bytes[..taken]);
             bytes = &bytes[taken..];
             if self.head.len() == self.wanted() {
+                self.has_left |= self.head[3] == GOAWAY;
                 found.extend(self.kind());
                 self.skip = (HEADER + self.length()).saturating_sub(self.head.len());
                 self.head.clear();
@@ -68,6 +76,7 @@ impl SentFrames {
         bytes.fold(0, |length, byte| length << 8 | usize::from(*byte))
     }
 
+    /// Returns the kind under which the frame is counted.
     fn kind(&self) -> Option<String> {
         let what = match (self.head[3], self.head.len()) {
             (RST_STREAM, 13) => "reset",
@@ -82,6 +91,20 @@ impl SentFrames {
         };
         (reason != Reason::NO_ERROR).then(|| format!("http2_{what}_{name}"))
     }
+}
+
+/// Returns a GOAWAY that says in words why the server closes the connection.
+pub(crate) fn goaway(reason: Reason, words: &str) -> Vec<u8> {
+    let length = (8 + words.len() as u32).to_be_bytes();
+    // Which requests have been served is not known: any may have been.
+    let last_stream = [0x7f, 0xff, 0xff, 0xff];
+    let head = [&length[1..], &[GOAWAY, 0, 0, 0, 0, 0], &last_stream].concat();
+    [
+        &head,
+        &u32::from(reason).to_be_bytes()[..],
+        words.as_bytes(),
+    ]
+    .concat()
 }
 
 #[cfg(test)]
@@ -124,5 +147,24 @@ mod tests {
             }
             assert_eq!(found, expected, "{step}");
         }
+    }
+
+    #[test]
+    fn a_goodbye_follows_whole_frames_once() {
+        let goodbye = goaway(Reason::ENHANCE_YOUR_CALM, "why");
+        assert_eq!(goodbye[..3], [0, 0, 11]);
+        let frames = [frame(0, &[7; 3]), frame(1, b""), goodbye].concat();
+        let mut sent = SentFrames::default();
+        let may: Vec<_> = frames
+            .iter()
+            .map(|byte| {
+                let may = sent.may_leave();
+                sent.read(&[IoSlice::new(&[*byte])], 1);
+                may
+            })
+            .collect();
+        let places = may.iter().enumerate().filter(|(_, may)| **may);
+        assert_eq!(places.map(|(at, _)| at).collect::<Vec<_>>(), [0, 12, 21]);
+        assert!(!sent.may_leave());
     }
 }

@@ -352,6 +352,27 @@ fn every_stack_closes_a_peer_that_sends_no_request() {
 }
 
 #[test]
+fn every_stack_says_why_it_closes_a_connection() {
+    let half = &frame(1, 5, 1, &[0x82; 10])[..5];
+    for stack in STACKS {
+        for (limit, bytes, code) in [
+            ("idle-timeout", &b""[..], 0),
+            // ENHANCE_YOUR_CALM.
+            ("request-timeout", half, 11),
+        ] {
+            let server = start(stack, &[&format!("--{limit}"), "200ms"]);
+            let mut peer = server.connect();
+            peer.write_all(&[PREFACE, bytes].concat()).unwrap();
+            let frames = frames(&read_all(&mut peer));
+            let (_, goaway) = frames.iter().find(|(kind, _)| *kind == 7).unwrap();
+            let words = limit.replace('-', "_");
+            assert_eq!(goaway[4..8], [0, 0, 0, code], "{stack} {limit}");
+            assert_eq!(goaway[8..], *words.as_bytes(), "{stack}");
+        }
+    }
+}
+
+#[test]
 fn every_stack_ends_a_reply_that_is_taken_by_single_bytes() {
     for stack in STACKS {
         let server = start(stack, &["--reply-timeout", "200ms"]);
@@ -360,7 +381,8 @@ fn every_stack_ends_a_reply_that_is_taken_by_single_bytes() {
         let single = frame(8, 0, 1, &[0, 0, 0, 1]);
         let sending = trickle(&peer, single.repeat(1500), single.len());
         server.await_error("reply_timeout");
-        peer.shutdown(Direction::Write).unwrap();
+        // The others have closed the connection.
+        let _ = peer.shutdown(Direction::Write);
         let frames = frames(&read_all(&mut peer));
         sending.join().unwrap();
         // The floor ends the stream alone, with CANCEL.

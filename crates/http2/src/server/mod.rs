@@ -192,7 +192,14 @@ impl<R: Route> Server<R> {
     /// Takes leave: refuses all further requests.
     pub fn leave(&mut self) {
         if self.failed.is_none() && !self.has_left() {
-            self.say_goodbye(self.streams.last(), Reason::NO_ERROR, "");
+            self.close(Reason::NO_ERROR, "");
+        }
+    }
+
+    /// Takes leave for a reason, in words: the connection is about to be closed.
+    pub fn close(&mut self, reason: Reason, detail: &str) {
+        if self.failed.is_none() {
+            self.say_goodbye(self.streams.last(), reason, detail);
         }
     }
 

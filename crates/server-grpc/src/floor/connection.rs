@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::{Buf, BytesMut};
-use netping_http2::server::Server;
+use netping_http2::{Reason, server::Server};
 use netping_protocol::secure::Stream;
 use netping_serving::{Ending, Guard};
 use tokio::{
@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{End, Floor, calls::Calls, is_tls, routes::Called};
-use crate::received_frames::ReceivedFrames;
+use crate::{connected::is_excess, received_frames::ReceivedFrames};
 
 /// Length of the buffer into which the connections of a thread read, in bytes.
 const READ: usize = 64 << 10;
@@ -81,6 +81,24 @@ impl Connection {
     pub(super) fn into_parts(self) -> (Stream, Guard, Vec<u8>) {
         let last = self.http2.output().to_vec();
         (self.stream, self.guard, last)
+    }
+
+    /// Tells the client why the server closes the connection, as far as the socket takes it at once.
+    pub(super) async fn tell_why(&mut self) {
+        let Some(kind) = self.guard.connection().closed() else {
+            return;
+        };
+        let reason = match is_excess(kind) {
+            true => Reason::ENHANCE_YOUR_CALM,
+            false => Reason::NO_ERROR,
+        };
+        self.http2.close(reason, kind);
+        poll_fn(|cx| {
+            // The connection is done, however this ends.
+            let _ = self.poll_write(cx);
+            Poll::Ready(())
+        })
+        .await;
     }
 
     /// Serves until the end.

@@ -65,7 +65,7 @@ impl Floor {
         let end = connection.run().await;
         match &end {
             End::Done => {}
-            End::Closed => return,
+            End::Closed => return connection.tell_why().await,
             End::Violation(error) => {
                 tracing::debug!("closing a connection: {error}");
                 let name = error.reason.name().unwrap_or("unknown").to_lowercase();
