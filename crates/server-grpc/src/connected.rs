@@ -56,9 +56,10 @@ impl ConnectedStream {
         let Some(kind) = self.connection.closed() else {
             return;
         };
-        let reason = match is_excess(kind) {
-            true => Reason::ENHANCE_YOUR_CALM,
-            false => Reason::NO_ERROR,
+        let reason = if is_excess(kind) {
+            Reason::ENHANCE_YOUR_CALM
+        } else {
+            Reason::NO_ERROR
         };
         if self.sent.may_leave() {
             let goodbye = goaway(reason, kind);
@@ -107,6 +108,7 @@ impl AsyncRead for ConnectedStream {
             .received
             .take(&buf.filled()[before..], this.connection.is_active());
         this.connection.count_bytes(counted);
+        this.connection.count_control(this.received.take_control());
         // The reaper limits the time in which the rest of a frame comes.
         this.connection.set_partial(this.received.partial());
         Poll::Ready(Ok(()))

@@ -1,6 +1,8 @@
 //! The HTTP/2 frames of a peer (RFC 9113, section 4.1): which of its bytes belong to requests, and whether it owes
 //! the rest of a frame that it has begun. tonic and hyper do not tell.
 
+use std::mem;
+
 /// Length of a frame's header, in bytes.
 const HEADER: usize = 9;
 
@@ -30,6 +32,8 @@ pub(crate) struct ReceivedFrames {
     is_in_block: bool,
     /// Frames that have begun, of which those of a header block are one.
     begun: u64,
+    /// Frames that belong to no request and no reply, and have not been asked for.
+    control: u64,
 }
 
 impl ReceivedFrames {
@@ -62,6 +66,11 @@ impl ReceivedFrames {
         counted
     }
 
+    /// Returns the number of frames that belong to no request and no reply, since it was last asked for.
+    pub(crate) fn take_control(&mut self) -> u64 {
+        mem::take(&mut self.control)
+    }
+
     /// Returns the number of the frame or header block whose rest is awaited; 0: none.
     pub(crate) fn partial(&self) -> u64 {
         if self.left > 0 || self.is_in_block {
@@ -84,6 +93,7 @@ impl ReceivedFrames {
             WINDOW_UPDATE => has_reply,
             _ => false,
         };
+        self.control += u64::from(!self.is_counted);
     }
 }
 
@@ -122,6 +132,8 @@ mod tests {
                 let counted: usize = parts.map(|part| frames.take(part, has_reply)).sum();
                 assert_eq!(counted, PREFACE + requests.len() + update, "{step}");
                 assert_eq!(frames.partial(), 0, "{step}");
+                assert_eq!(frames.take_control(), 5 + u64::from(!has_reply), "{step}");
+                assert_eq!(frames.take_control(), 0, "{step}");
             }
         }
     }

@@ -352,6 +352,25 @@ fn every_stack_closes_a_peer_that_sends_no_request() {
 }
 
 #[test]
+fn every_stack_closes_a_peer_that_floods_it_with_frames_of_no_request() {
+    for stack in STACKS {
+        let server = start(stack, &[]);
+        let mut peer = server.connect();
+        peer.write_all(PREFACE).unwrap();
+        let mut flooding = peer.try_clone().unwrap();
+        let block = frame(6, 0, 0, &[7; 8]).repeat(1000);
+        let flood = thread::spawn(move || while flooding.write_all(&block).is_ok() {});
+        read_all(&mut peer);
+        flood.join().unwrap();
+        // The floor counts them itself, up to the end of the next reply.
+        server.await_error(match stack {
+            "floor" => "http2_goaway_enhance_your_calm",
+            _ => "control_frames",
+        });
+    }
+}
+
+#[test]
 fn every_stack_says_why_it_closes_a_connection() {
     let half = &frame(1, 5, 1, &[0x82; 10])[..5];
     for stack in STACKS {

@@ -1,6 +1,7 @@
 //! The open connections of a server: their counters, and the signal that ends each.
 
 mod closing;
+mod waits;
 
 use std::{
     future::poll_fn,
@@ -18,12 +19,17 @@ use slab::Slab;
 use tokio::sync::Notify;
 
 pub(crate) use self::closing::Deadlines;
-pub use self::closing::{IDLE_TIMEOUT, MAX_CONNECTIONS};
-use self::closing::{Seen, Spare};
+pub use self::{
+    closing::{IDLE_TIMEOUT, MAX_CONNECTIONS},
+    waits::{REPLY_TIMEOUT, TAKEN, Wait},
+};
+use self::{
+    closing::{Seen, Spare},
+    waits::{Periods, Waits},
+};
 use crate::{
     clock,
     reply_memory::{Full, ReplyMemory, Reserved},
-    waits::{Periods, Wait, Waits},
 };
 
 /// Counters of one connection. Only its own tasks write them, so a request touches no cache line
@@ -33,6 +39,8 @@ use crate::{
 struct Tally {
     requests: AtomicU64,
     bytes_in: AtomicU64,
+    /// Frames that belong to no request.
+    control: AtomicU64,
     /// Requests whose replies are not whole, on a connection that counts them.
     active: AtomicU64,
     /// Number of the request, or of the frame, of which a part has come and the rest is awaited; 0: none.
@@ -310,16 +318,6 @@ impl Connection {
         self.tally.ready.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the replies that wait for the peer.
-    pub(crate) fn waits(&self) -> &Waits {
-        &self.tally.waits
-    }
-
-    /// Returns the clock of these waits.
-    pub(crate) fn periods(&self) -> &Periods {
-        &self.connections.periods
-    }
-
     /// Waits until a reply of `bytes` may be made, by [`ReplyMemory::reserve`].
     ///
     /// # Errors
@@ -358,6 +356,13 @@ impl Connection {
     /// Returns the reason for which the server has closed the connection, and counted that, if it has.
     pub fn closed(&self) -> Option<&'static str> {
         self.tally.closed.get().copied()
+    }
+
+    /// Adds to the number of received frames that belong to no request: too many in a second end the connection.
+    pub fn count_control(&self, frames: u64) {
+        if frames > 0 {
+            self.tally.control.fetch_add(frames, Ordering::Relaxed);
+        }
     }
 
     /// Adds to the number of received bytes: they keep the connection alive, and extend the time of a request.

@@ -31,14 +31,15 @@ pub mod shutdown;
 mod synthetic_load;
 #[cfg(feature = "testing")]
 pub mod testing;
-mod waits;
 
 pub use self::{
     chassis::Chassis,
-    connection::{Active, Connection, Ending, Guard, Held, IDLE_TIMEOUT, MAX_CONNECTIONS},
+    connection::{
+        Active, Connection, Ending, Guard, Held, IDLE_TIMEOUT, MAX_CONNECTIONS, REPLY_TIMEOUT,
+        TAKEN, Wait,
+    },
     error::{Result, ServeError},
     listen::Listening,
     profile::Profile,
     runtime::{Accepted, Accepts, TcpServer, each, run_on_runtimes},
-    waits::{REPLY_TIMEOUT, TAKEN, Wait},
 };

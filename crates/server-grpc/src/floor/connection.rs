@@ -88,9 +88,10 @@ impl Connection {
         let Some(kind) = self.guard.connection().closed() else {
             return;
         };
-        let reason = match is_excess(kind) {
-            true => Reason::ENHANCE_YOUR_CALM,
-            false => Reason::NO_ERROR,
+        let reason = if is_excess(kind) {
+            Reason::ENHANCE_YOUR_CALM
+        } else {
+            Reason::NO_ERROR
         };
         self.http2.close(reason, kind);
         poll_fn(|cx| {
@@ -247,6 +248,7 @@ impl Connection {
         let connection = self.guard.connection();
         let new = &bytes[bytes.len() - read..];
         connection.count_bytes(self.received.take(new, self.http2.open() > 0));
+        connection.count_control(self.received.take_control());
         if mem::take(&mut self.is_fresh) && is_tls(bytes) {
             return Err(End::Tls);
         }

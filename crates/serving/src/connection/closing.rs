@@ -6,12 +6,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Connections, Ending, Entry, Open, Tally};
+use super::{Connections, Ending, Entry, Open, REPLY_TIMEOUT, Tally};
 use crate::{
     clock,
     reply_memory::MAX_MEMORY,
     request_limit::{REQUEST_TIMEOUT, RequestLimit},
-    waits::REPLY_TIMEOUT,
 };
 
 /// Connections that hold less, in bytes, are not closed for lack of memory.
@@ -42,6 +41,8 @@ pub(super) struct Seen {
     /// The request or frame that was last seen in part: its number, when that was, and the bytes of the connection
     /// until then.
     partial: (u64, Instant, u64),
+    /// Frames of no request at the beginning of the current second, and when that was.
+    control: (u64, Instant),
 }
 
 impl Seen {
@@ -51,7 +52,20 @@ impl Seen {
             changed: now,
             counts: (0, 0),
             partial: (0, now, 0),
+            control: (0, now),
         }
+    }
+
+    /// Takes the number of frames of no request; returns true if these were too many in the current second.
+    fn is_flood(&mut self, control: u64, now: Instant) -> bool {
+        let (before, since) = self.control;
+        // The reaper may be late.
+        let seconds = now.saturating_duration_since(since).as_secs();
+        let is_flood = control - before > MOST_CONTROL * seconds.max(1);
+        if seconds > 0 || is_flood {
+            self.control = (control, now);
+        }
+        is_flood
     }
 }
 
@@ -85,6 +99,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Idle connections that a look finds.
 const MOST_IDLE: usize = 256;
+
+/// Frames of no request that a connection may send in a second. A client that measures the path may send a PING with
+/// each round trip.
+const MOST_CONTROL: u64 = 50_000;
 
 /// The kind under which a connection without traffic is counted.
 pub const IDLE_TIMEOUT: &str = "idle_timeout";
@@ -180,11 +198,13 @@ impl Connections {
             let is_slow = partial > 0 && limit.is_some_and(|limit| now - since >= limit);
             let quiet = now.saturating_duration_since(seen.changed);
             let exceeds = |limit: Duration| !limit.is_zero() && quiet >= limit;
+            let is_flood = seen.is_flood(tally.control.load(Ordering::Relaxed), now);
             let is_untaken = too_old.is_some_and(|period| tally.waits.last_since(period));
             let kind = match begun {
                 false if exceeds(deadlines.first_byte) => "first_byte_timeout",
                 _ if is_slow => REQUEST_TIMEOUT,
                 _ if is_untaken => REPLY_TIMEOUT,
+                _ if is_flood => "control_frames",
                 _ if exceeds(deadlines.idle) => IDLE_TIMEOUT,
                 _ => continue,
             };
@@ -316,6 +336,25 @@ mod tests {
         guard.closed().await;
     }
 
+    #[test]
+    fn frames_of_no_request_are_limited_in_each_second() {
+        let start = clock::now();
+        let mut seen = Seen::nothing(start);
+        let mut total = 0;
+        let mut is_flood = |millis, frames| {
+            total += frames;
+            seen.is_flood(total, start + Duration::from_millis(millis))
+        };
+        assert!(!is_flood(100, MOST_CONTROL));
+        assert!(is_flood(200, 1));
+        // A second begins with it.
+        assert!(!is_flood(1100, MOST_CONTROL));
+        assert!(!is_flood(1200, 0));
+        assert!(!is_flood(1300, MOST_CONTROL));
+        assert!(is_flood(1400, 1));
+        assert!(!is_flood(3500, 2 * MOST_CONTROL));
+    }
+
     #[tokio::test]
     async fn the_connection_that_is_idle_longest_makes_room() {
         let connections = Arc::new(Connections::default());
@@ -324,7 +363,7 @@ mod tests {
         let ages = [3000, 5000, 900, 9000, 7000].map(Duration::from_millis);
         for (guard, age) in guards.iter().zip(ages) {
             let mut open = connections.lock();
-            open.entries[guard.connection().key].seen.changed = now - age;
+            open.entries[guard.connection().key].seen.changed = now.checked_sub(age).unwrap();
         }
         let _active = Active::begin(guards[3].connection());
         // There was traffic since the last look.

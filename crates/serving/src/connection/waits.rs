@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::Connection;
+use super::Connection;
 
 /// The kind under which a reply that the peer does not take is counted.
 pub const REPLY_TIMEOUT: &str = "reply_timeout";
@@ -105,12 +105,17 @@ impl Wait {
     }
 
     fn change(&mut self, is_waiting: bool) {
-        let waits = &self.connection.waits().0;
+        let waits = &self.connection.tally.waits.0;
         if let Some(since) = self.since.take() {
             waits[since].fetch_sub(1, Ordering::Relaxed);
         }
         if is_waiting {
-            let current = self.connection.periods().current.load(Ordering::Relaxed);
+            let current = self
+                .connection
+                .connections
+                .periods
+                .current
+                .load(Ordering::Relaxed);
             waits[current].fetch_add(1, Ordering::Relaxed);
             self.since = Some(current);
             self.taken = 0;
@@ -126,8 +131,8 @@ impl Drop for Wait {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Connections;
     use super::*;
-    use crate::connection::Connections;
 
     const LIMIT: Duration = Duration::from_secs(4);
 
@@ -137,11 +142,11 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let guard = connections.admit_task(1)?;
         let mut wait = Wait::new(guard.connection());
-        let (periods, waits) = (guard.connection().periods(), guard.connection().waits());
+        let waits = &guard.connection().tally.waits;
         let (start, mut begun) = (crate::clock::now(), None);
         (0..60).find(|second| {
             let now = start + Duration::from_secs(*second as u64);
-            let old = periods.advance(now, &mut begun, LIMIT);
+            let old = connections.periods.advance(now, &mut begun, LIMIT);
             each(*second, &mut wait);
             old.is_some_and(|old| waits.last_since(old))
         })
