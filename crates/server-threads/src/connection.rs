@@ -102,12 +102,14 @@ impl ConnectionThread {
                 if mem::take(&mut is_partial) {
                     self.connection.note_partial(false);
                 }
+                let mut replying = (!load.is_immediate()).then(|| self.connection.replying());
                 load.apply_blocking();
                 let mut rest = codec.reply(request, output);
                 // Counted before the reply leaves, so that a peer that has the reply finds it
                 // counted.
                 self.connection.count_requests(1);
                 while let Some(part) = rest.next(output) {
+                    replying.get_or_insert_with(|| self.connection.replying());
                     self.write_all([output, part])?;
                     output.clear();
                 }

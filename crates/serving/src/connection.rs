@@ -41,7 +41,7 @@ struct Tally {
     bytes_in: AtomicU64,
     /// Frames that belong to no request.
     control: AtomicU64,
-    /// Requests whose replies are not whole, on a connection that counts them.
+    /// Requests whose replies are not whole, on a connection that counts them, or that takes its time for one.
     active: AtomicU64,
     /// Number of the request, or of the frame, of which a part has come and the rest is awaited; 0: none.
     partial: AtomicU64,
@@ -312,7 +312,23 @@ impl Drop for Active {
     }
 }
 
+/// A reply that takes its time, on a connection that does not count all of its requests.
+#[derive(Debug)]
+pub struct Replying(Arc<Tally>);
+
+impl Drop for Replying {
+    fn drop(&mut self) {
+        self.0.active.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 impl Connection {
+    /// Begins a reply that takes its time: the connection is not idle meanwhile.
+    pub fn replying(&self) -> Replying {
+        self.tally.active.fetch_add(1, Ordering::AcqRel);
+        Replying(Arc::clone(&self.tally))
+    }
+
     /// Notes that its handshake is done, or that none is due: it may be silent from now on.
     pub fn set_ready(&self) {
         self.tally.ready.store(true, Ordering::Relaxed);

@@ -92,6 +92,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
         let mut left = &self.input[..];
         while let Some(request) = self.codec.next(&mut left)? {
             self.begun = None;
+            let mut replying = (!load.is_immediate()).then(|| self.connection.replying());
             load.apply().await;
             if self.output.capacity() == 0 {
                 self.output = buffers::take();
@@ -100,6 +101,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
             // Counted before the reply leaves, so that a peer that has the reply finds it counted.
             self.connection.count_requests(1);
             while let Some(part) = rest.next(&mut self.output) {
+                replying.get_or_insert_with(|| self.connection.replying());
                 let mut both = Buf::chain(&self.output[..], part);
                 self.stream.write_all_buf(&mut both).await?;
                 self.output.clear();

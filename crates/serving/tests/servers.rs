@@ -3,13 +3,17 @@
 use std::{
     io::Write,
     net::{Shutdown as Direction, TcpStream},
+    time::Duration,
 };
 
 use netping_protocol::{
     frame::{MAGIC, Reply, RequestHeader},
     payload::repeat_into,
 };
-use netping_serving::testing::{TestServer, eventually, read_all, read_line};
+use netping_serving::{
+    clock,
+    testing::{TestServer, eventually, read_all, read_line},
+};
 
 /// Starts both servers that speak lines and frames.
 fn both(flags: &[&str]) -> [TestServer; 2] {
@@ -132,6 +136,24 @@ fn a_connection_that_is_idle_makes_room_for_another() {
         assert!(server.errors("max_connections") > 0);
         let [mut first, _second] = idle;
         assert_eq!(read_all(&mut first), b"");
+    }
+}
+
+#[test]
+fn a_connection_whose_reply_takes_its_time_is_not_idle() {
+    for server in both(&["--max-connections", "1"]) {
+        let mut bulk = server.connect();
+        let reply = Reply::Bytes(16 << 20);
+        let request = RequestHeader { payload: 1, reply }.encode();
+        bulk.write_all(&[&MAGIC[..], &request, b"x"].concat())
+            .unwrap();
+        // It is not read until an idle one would have made room.
+        let since = clock::now();
+        while since.elapsed() < Duration::from_millis(1500) {
+            assert_eq!(read_all(&mut server.connect()), b"");
+        }
+        bulk.shutdown(Direction::Write).unwrap();
+        assert_eq!(read_all(&mut bulk).len(), 4 + (16 << 20));
     }
 }
 
