@@ -60,7 +60,7 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let connection = request.extensions().get::<Arc<Connection>>();
         let mut active = connection.map(Active::begin);
-        let memory = connection.map(Held::nothing);
+        let memory = connection.map(|own| Held::nothing(own));
         let most_held = self.most_held;
         let timeout = request.headers().get(deadline::TIMEOUT);
         let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));

@@ -22,11 +22,12 @@ const GOODBYE: VarInt = VarInt::from_u32(0);
 /// Application error code of a connection that the reaper ends.
 const OVERDUE: VarInt = VarInt::from_u32(1);
 
-/// Serves a connection whose handshake is done until it closes, is overdue, or the server drains.
+/// Serves a connection whose handshake is done until it closes, is overdue, or the server drains. The limits are those
+/// of a request, and of what all that are incomplete hold, in bytes.
 pub(crate) async fn serve(
     connection: quinn::Connection,
     guard: Guard,
-    limits: Limits,
+    limits: (Limits, u64),
     chassis: Arc<Chassis>,
 ) {
     let draining = CancellationToken::new();
@@ -62,11 +63,17 @@ pub(crate) async fn serve(
     }
 }
 
-async fn serve_stream(send: SendStream, requests: Requests, limits: Limits, chassis: Arc<Chassis>) {
+async fn serve_stream(
+    send: SendStream,
+    requests: Requests,
+    (limits, most_held): (Limits, u64),
+    chassis: Arc<Chassis>,
+) {
     let connection = Arc::clone(&requests.connection);
     let wait = Wait::new(&connection);
     let mut stream = tokio::io::join(requests, Replies { send, wait });
-    echo(&mut stream, Codec::frames(limits), &connection, &chassis).await;
+    let codec = Codec::frames(limits);
+    echo(&mut stream, codec, &connection, &chassis, most_held).await;
     let Replies { send, .. } = stream.writer_mut();
     // It fails only if the client is gone.
     let _ = send.finish();

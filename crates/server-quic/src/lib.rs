@@ -39,6 +39,10 @@ pub struct QuicArgs {
     /// a large number costs time
     #[arg(long, default_value_t = 256, value_name = "N", value_parser = number_in::<u32>(1..))]
     max_streams: u32,
+    /// Most that the incomplete requests of a connection hold, beyond one of the longest, in bytes; the stream of a
+    /// further one is ended
+    #[arg(long, default_value_t = 64 << 20, value_name = "BYTES", value_parser = bytes_in::<u64>(..))]
+    max_held: u64,
     /// Flow-control window of each stream, in bytes
     #[arg(long, default_value_t = 4 << 20, value_name = "BYTES", value_parser = bytes_in::<u32>(1..))]
     stream_window: u32,
@@ -80,6 +84,8 @@ fn serve(mut listening: Listening, args: &ServerArgs<QuicArgs>) -> Result<()> {
             max_frame: own.max_frame,
             ..Limits::default()
         },
+        // The memory of a request doubles as it comes.
+        most_held: own.max_held.saturating_add(2 * own.max_frame as u64),
         retry_above: own.retry_above,
     };
     let (failed, mut failure) = mpsc::channel(1);
@@ -144,6 +150,7 @@ fn config(common: &CommonArgs, args: &QuicArgs, identity: Identity) -> Result<Se
 struct Admission {
     chassis: Arc<Chassis>,
     limits: Limits,
+    most_held: u64,
     retry_above: usize,
 }
 
@@ -187,7 +194,8 @@ impl Admission {
             match connection {
                 Ok(connection) => {
                     guard.connection().set_ready();
-                    connection::serve(connection, guard, admission.limits, admission.chassis).await;
+                    let limits = (admission.limits, admission.most_held);
+                    connection::serve(connection, guard, limits, admission.chassis).await;
                 }
                 Err(error) => {
                     tracing::debug!("handshake: {error}");

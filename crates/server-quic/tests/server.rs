@@ -216,6 +216,40 @@ async fn a_connection_on_which_nobody_takes_a_reply_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn what_incomplete_requests_hold_is_limited() {
+    let (server, client) = (
+        start(&["--max-frame", "10000", "--max-held", "0"]),
+        client(),
+    );
+    let connection = connect(&client, &server).await.unwrap();
+    let request = frame(&[b'x'; 10_000], Reply::Echo);
+    let mut streams = Vec::new();
+    for _ in 0..4 {
+        let mut stream = connection.open_bi().await.unwrap();
+        stream.0.write_all(&request[..9_000]).await.unwrap();
+        streams.push(stream);
+    }
+    server.await_error("max_memory");
+    let (mut whole, mut ended) = (0, 0);
+    for (mut send, mut receive) in streams {
+        // The server may have ended the stream.
+        let _ = send.write_all(&request[9_000..]).await;
+        let _ = send.finish();
+        match receive.read_to_end(LONGEST).await.unwrap_or_default().len() {
+            10_004 => whole += 1,
+            _ => ended += 1,
+        }
+    }
+    assert!(whole > 0 && ended > 0, "{whole} {ended}");
+    assert_eq!(server.errors("max_memory"), ended);
+    let mut stream = connection.open_bi().await.unwrap();
+    assert_eq!(
+        call(&mut stream, &frame(b"ab", Reply::Echo), 2).await,
+        b"\0\0\0\x02ab"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_drain_answers_received_requests_and_closes() {
     let (server, client) = (
         start(&["--delay", "300ms", "--drain-timeout", "20s"]),

@@ -11,7 +11,7 @@ use std::{
 
 use bytes::BytesMut;
 use netping_protocol::codec::{Codec, LINGER, Limits, Violation};
-use netping_serving::{Chassis, Connection, REPLY_TIMEOUT, clock};
+use netping_serving::{Chassis, Connection, Held, REPLY_TIMEOUT, clock};
 use rustls::ServerConnection;
 
 /// Bytes of room to read into, and bytes of replies to pipelined requests that are gathered.
@@ -90,6 +90,7 @@ impl ConnectionThread {
         let mut input = vec![0; CHUNK];
         let mut filled = 0;
         let mut is_partial = false;
+        let mut held = Held::nothing(&self.connection);
         loop {
             let read = self.read(&mut input[filled..])?;
             if read == 0 {
@@ -125,6 +126,7 @@ impl ConnectionThread {
             }
             let room = codec.room().max(CHUNK / 2);
             input.resize(input.len().max(filled + room), 0);
+            held.set(input.capacity() as u64);
             if !is_partial && filled > 0 {
                 is_partial = true;
                 self.connection.note_partial(true);

@@ -253,27 +253,28 @@ pub struct Connection {
     connections: Arc<Connections>,
 }
 
-/// The memory that an incomplete request holds. It is free again when this is dropped.
+/// The memory that incomplete requests hold. It is free again when this is dropped.
 #[derive(Debug)]
 pub struct Held {
-    connection: Arc<Connection>,
+    tally: Arc<Tally>,
     bytes: u64,
 }
 
 impl Held {
-    /// Returns that of a request of which nothing has come.
-    pub fn nothing(connection: &Arc<Connection>) -> Self {
+    /// Returns that of requests of which nothing has come.
+    pub fn nothing(connection: &Connection) -> Self {
         Self {
-            connection: Arc::clone(connection),
+            tally: Arc::clone(&connection.tally),
             bytes: 0,
         }
     }
 
     /// Sets it to so many bytes; returns what all incomplete requests of the connection hold.
     pub fn set(&mut self, bytes: u64) -> u64 {
-        let held = &self.connection.tally.held;
+        let held = &self.tally.held;
         let before = std::mem::replace(&mut self.bytes, bytes);
         match bytes.checked_sub(before) {
+            Some(0) => held.load(Ordering::Relaxed),
             Some(more) => held.fetch_add(more, Ordering::Relaxed) + more,
             None => held.fetch_sub(before - bytes, Ordering::Relaxed) - (before - bytes),
         }
@@ -282,9 +283,7 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        if self.bytes > 0 {
-            self.set(0);
-        }
+        self.set(0);
     }
 }
 

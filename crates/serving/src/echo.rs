@@ -15,18 +15,25 @@ use tokio::{
 };
 
 use crate::{
-    Chassis, Connection,
+    Chassis, Connection, Held,
     buffers::{self, BUFFER},
     clock,
+    reply_memory::MAX_MEMORY,
     request_limit::REQUEST_TIMEOUT,
 };
 
 /// Bytes of replies to pipelined requests that are gathered before they are written.
 const CHUNK: usize = 64 << 10;
 
-/// Serves one stream to its end. Counts its requests on `connection` and its errors on `chassis`.
-pub async fn echo<S>(stream: &mut S, codec: Codec, connection: &Connection, chassis: &Chassis)
-where
+/// Serves one stream to its end. Counts its requests on `connection` and its errors on `chassis`. It ends where the
+/// incomplete requests of the connection hold more than `most_held` bytes.
+pub async fn echo<S>(
+    stream: &mut S,
+    codec: Codec,
+    connection: &Connection,
+    chassis: &Chassis,
+    most_held: u64,
+) where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut echo = Echo {
@@ -37,11 +44,13 @@ where
         input: BytesMut::new(),
         output: BytesMut::new(),
         begun: None,
+        held: Held::nothing(connection),
+        most_held,
     };
     match echo.run().await {
         Ok(()) if !echo.input.is_empty() => chassis.count_error("eof_in_request"),
         Ok(()) => {}
-        // The reaper has counted it.
+        // What ended it has counted it.
         Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
         Err(error) => match error.downcast() {
             Ok(violation) => echo.refuse(&violation).await,
@@ -64,6 +73,9 @@ struct Echo<'a, S> {
     output: BytesMut,
     /// When a request was first seen to be incomplete.
     begun: Option<Instant>,
+    /// The memory of the input, while a part of a request is in it.
+    held: Held,
+    most_held: u64,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
@@ -114,12 +126,17 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
         let answered = self.input.len() - left.len();
         if left.is_empty() {
             buffers::give(&mut self.input);
+            self.held.set(0);
             return Ok(());
         }
         self.input.advance(answered);
         let room = self.codec.room().max(BUFFER / 2);
         if self.input.capacity() - self.input.len() < room {
             self.input.reserve(room);
+        }
+        if self.held.set(self.input.capacity() as u64) > self.most_held {
+            self.chassis.count_error(MAX_MEMORY);
+            return Err(io::ErrorKind::ConnectionAborted.into());
         }
         Ok(())
     }

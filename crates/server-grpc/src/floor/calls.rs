@@ -11,7 +11,7 @@ use bytes::Bytes;
 use netping_http2::server::{Event, Server, Slot};
 use netping_protocol::payload;
 use netping_serving::{
-    Connection, REPLY_TIMEOUT, TAKEN, clock,
+    Connection, Held, REPLY_TIMEOUT, TAKEN, clock,
     reply_memory::{Full, Reserved},
     request_limit::REQUEST_TIMEOUT,
 };
@@ -38,8 +38,9 @@ pub(super) struct Calls {
     list: Vec<Call>,
     /// Calls whose requests are incomplete, or whose replies wait for the client: their time is limited.
     limited: usize,
-    /// Bytes of requests in the calls' buffers.
+    /// Bytes of requests in the calls' buffers, and what the connection knows of them.
     held: usize,
+    memory: Held,
     /// Requests that have been answered and are not counted yet.
     served: u64,
     /// Calls that wait for the synthetic load or for memory.
@@ -83,12 +84,14 @@ enum State {
 
 impl Calls {
     pub(super) fn new(floor: Arc<Floor>, connection: Arc<Connection>) -> Self {
+        let memory = Held::nothing(&connection);
         Self {
             floor,
             connection,
             list: Vec::new(),
             limited: 0,
             held: 0,
+            memory,
             served: 0,
             waits: JoinSet::new(),
             waited: 0,
@@ -101,12 +104,13 @@ impl Calls {
         self.limited > 0
     }
 
-    /// Counts what has been answered on the connection. A client that has a reply finds it counted, if this comes
+    /// Counts what has been answered on the connection, and what its requests hold. A client that has a reply finds it counted, if this comes
     /// before the reply leaves.
     pub(super) fn count(&mut self) {
         if self.served > 0 {
             self.connection.count_requests(mem::take(&mut self.served));
         }
+        self.memory.set(self.held as u64);
     }
 
     /// Takes what a client sent.
@@ -302,7 +306,7 @@ impl Calls {
         self.end(slot);
         let heads = &self.floor.heads;
         if reserved.is_some() {
-            let body = Bytes::from_owner(Held(reply, reserved));
+            let body = Bytes::from_owner(Reply(reply, reserved));
             http2.reply_shared(slot, &heads.begin, body, &heads.end);
         } else {
             http2.reply(slot, &heads.begin, &reply, &heads.end);
@@ -395,12 +399,12 @@ impl Calls {
 }
 
 /// A reply, and the memory reserved for it.
-struct Held(
+struct Reply(
     Vec<u8>,
     #[expect(dead_code, reason = "held until it is dropped")] Option<Reserved>,
 );
 
-impl AsRef<[u8]> for Held {
+impl AsRef<[u8]> for Reply {
     fn as_ref(&self) -> &[u8] {
         &self.0
     }
