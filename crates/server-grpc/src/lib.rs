@@ -6,6 +6,7 @@ mod connected;
 mod deadline;
 mod direct;
 mod floor;
+mod pieces;
 mod received_frames;
 mod sent_frames;
 mod services;

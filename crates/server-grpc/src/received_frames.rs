@@ -3,8 +3,10 @@
 
 use std::mem;
 
+use crate::pieces::{Piece, Pieces};
+
 /// Length of a frame's header, in bytes.
-const HEADER: usize = 9;
+pub(crate) const HEADER: usize = 9;
 
 /// Length of the preface, in bytes.
 const PREFACE: usize = 24;
@@ -21,11 +23,7 @@ const END_HEADERS: u8 = 4;
 pub(crate) struct ReceivedFrames {
     /// Bytes of the preface that have come.
     preface: usize,
-    /// The header of a frame, of which so many bytes have come.
-    head: [u8; HEADER],
-    came: usize,
-    /// Bytes of the frame's payload that are still to come.
-    left: usize,
+    frames: Pieces<HEADER>,
     /// The frame belongs to a request or to a reply.
     is_counted: bool,
     /// A header block has begun and not ended.
@@ -45,23 +43,15 @@ impl ReceivedFrames {
         self.preface += preface;
         bytes = &bytes[preface..];
         let mut counted = preface;
-        while !bytes.is_empty() {
-            if self.left == 0 {
-                let taken = bytes.len().min(HEADER - self.came);
-                self.head[self.came..][..taken].copy_from_slice(&bytes[..taken]);
-                self.came += taken;
-                bytes = &bytes[taken..];
-                if self.came < HEADER {
-                    break;
+        while let Some(piece) = self.frames.next(&mut bytes) {
+            let length = match piece {
+                Piece::Head(header) => {
+                    self.begin(header, has_reply);
+                    HEADER
                 }
-                self.came = 0;
-                self.begin(has_reply);
-                counted += if self.is_counted { HEADER } else { 0 };
-            }
-            let taken = bytes.len().min(self.left);
-            self.left -= taken;
-            bytes = &bytes[taken..];
-            counted += if self.is_counted { taken } else { 0 };
+                Piece::Payload(part) => part.len(),
+            };
+            counted += if self.is_counted { length } else { 0 };
         }
         counted
     }
@@ -73,19 +63,23 @@ impl ReceivedFrames {
 
     /// Returns the number of the frame or header block whose rest is awaited; 0: none.
     pub(crate) fn partial(&self) -> u64 {
-        if self.left > 0 || self.is_in_block {
+        if self.frames.awaits_payload() || self.is_in_block {
             return self.begun;
         }
-        if self.came > 0 { self.begun + 1 } else { 0 }
+        if self.frames.has_part_of_head() {
+            return self.begun + 1;
+        }
+        0
     }
 
-    /// Takes the header of a frame, which is whole.
-    fn begin(&mut self, has_reply: bool) {
-        let [a, b, c, kind, flags, ..] = self.head;
-        self.left = u32::from_be_bytes([0, a, b, c]) as usize;
+    /// Takes the header of a frame.
+    fn begin(&mut self, header: [u8; HEADER], has_reply: bool) {
+        let [_, _, _, kind, flags, ..] = header;
+        let length = length(header);
+        self.frames.expect(length);
         self.begun += u64::from(!self.is_in_block);
         self.is_counted = match kind {
-            DATA => self.left > 0,
+            DATA => length > 0,
             HEADERS | CONTINUATION => {
                 self.is_in_block = flags & END_HEADERS == 0;
                 true
@@ -95,6 +89,11 @@ impl ReceivedFrames {
         };
         self.control += u64::from(!self.is_counted);
     }
+}
+
+/// Returns the length of a frame's payload, in bytes.
+pub(crate) fn length([a, b, c, ..]: [u8; HEADER]) -> usize {
+    u32::from_be_bytes([0, a, b, c]) as usize
 }
 
 #[cfg(test)]

@@ -5,8 +5,10 @@ use std::io::IoSlice;
 
 use h2::Reason;
 
-/// Length of a frame's header, in bytes.
-const HEADER: usize = 9;
+use crate::{
+    pieces::{Piece, Pieces},
+    received_frames::{HEADER, length},
+};
 
 const RST_STREAM: u8 = 3;
 const GOAWAY: u8 = 7;
@@ -14,10 +16,11 @@ const GOAWAY: u8 = 7;
 /// Finds the resets and goodbyes with an error among the frames that are written.
 #[derive(Debug, Default)]
 pub(crate) struct SentFrames {
-    /// The beginning of a frame that is not whole yet.
-    head: Vec<u8>,
-    /// Bytes of a frame's payload that are still to come, and are of no interest.
-    skip: usize,
+    frames: Pieces<HEADER>,
+    /// The type of the last frame.
+    kind: u8,
+    /// The beginning of its payload, up to the error code.
+    payload: Vec<u8>,
     /// GOAWAY has been sent.
     has_left: bool,
 }
@@ -25,7 +28,7 @@ pub(crate) struct SentFrames {
 impl SentFrames {
     /// Returns true if GOAWAY may follow: no frame is cut off, and none has been sent.
     pub fn may_leave(&self) -> bool {
-        !self.has_left && self.skip == 0 && self.head.is_empty()
+        !self.has_left && !self.frames.has_part_of_head() && !self.frames.awaits_payload()
     }
 
     /// Reads the first `length` bytes of what is in `parts`; returns the kinds under which what was found
@@ -42,48 +45,45 @@ impl SentFrames {
     }
 
     fn read_part(&mut self, mut bytes: &[u8], found: &mut Vec<String>) {
-        loop {
-            let skipped = self.skip.min(bytes.len());
-            self.skip -= skipped;
-            bytes = &bytes[skipped..];
-            if bytes.is_empty() {
-                return;
-            }
-            let taken = (self.wanted() - self.head.len()).min(bytes.len());
-            self.head.extend_from_slice(&bytes[..taken]);
-            bytes = &bytes[taken..];
-            if self.head.len() == self.wanted() {
-                self.has_left |= self.head[3] == GOAWAY;
-                found.extend(self.kind());
-                self.skip = (HEADER + self.length()).saturating_sub(self.head.len());
-                self.head.clear();
+        while let Some(piece) = self.frames.next(&mut bytes) {
+            match piece {
+                Piece::Head(header) => {
+                    self.frames.expect(length(header));
+                    self.kind = header[3];
+                    self.payload.clear();
+                    self.has_left |= self.kind == GOAWAY;
+                }
+                Piece::Payload(part) => {
+                    let lacking = self.wanted() - self.payload.len();
+                    if lacking > 0 {
+                        self.payload.extend(&part[..part.len().min(lacking)]);
+                        found.extend(self.found());
+                    }
+                }
             }
         }
     }
 
-    /// Returns the number of bytes of a frame to look at.
+    /// Returns the bytes of a payload up to the end of its error code; 0 if it has none.
     fn wanted(&self) -> usize {
-        match self.head[..] {
-            [_, _, _, RST_STREAM, _, _, _, _, _, ..] => HEADER + self.length().min(4),
-            [_, _, _, GOAWAY, _, _, _, _, _, ..] => HEADER + self.length().min(8),
-            _ => HEADER,
+        match self.kind {
+            RST_STREAM => 4,
+            GOAWAY => 8,
+            _ => 0,
         }
     }
 
-    /// Returns the length of the frame's payload.
-    fn length(&self) -> usize {
-        let bytes = self.head[..3].iter();
-        bytes.fold(0, |length, byte| length << 8 | usize::from(*byte))
-    }
-
-    /// Returns the kind under which the frame is counted.
-    fn kind(&self) -> Option<String> {
-        let what = match (self.head[3], self.head.len()) {
-            (RST_STREAM, 13) => "reset",
-            (GOAWAY, 17) => "goaway",
-            _ => return None,
+    /// Returns the kind under which the frame is counted, once its error code is known.
+    fn found(&self) -> Option<String> {
+        if self.payload.len() < self.wanted() {
+            return None;
+        }
+        let what = if self.kind == GOAWAY {
+            "goaway"
+        } else {
+            "reset"
         };
-        let reason = Reason::from(u32::from_be_bytes(*self.head.last_chunk()?));
+        let reason = Reason::from(u32::from_be_bytes(*self.payload.last_chunk()?));
         // Its name as in RFC 9113, section 7, where it has one.
         let name = match format!("{reason:?}").to_lowercase() {
             other if other.starts_with("reason") => "unknown".to_owned(),

@@ -26,7 +26,10 @@ use tonic::{
     },
 };
 
-use crate::deadline;
+use crate::{
+    deadline,
+    pieces::{Piece, Pieces},
+};
 
 type BodyFrame = http_body::Frame<Bytes>;
 
@@ -195,36 +198,28 @@ pub(crate) struct RequestBody<B> {
 /// The messages of a request, as they come: a flag and a length of four bytes before each.
 #[derive(Debug, Default)]
 struct Messages {
-    /// The prefix of a message, of which so many bytes have come.
-    prefix: [u8; 5],
-    came: usize,
-    /// Bytes of the message that have come, and those that are still to come.
-    has: u64,
-    left: u64,
+    pieces: Pieces<5>,
+    /// Bytes of the last message that have come.
+    came: u64,
 }
 
 impl Messages {
     /// Takes the next part of a request; returns the bytes that have come of a message that is not whole.
     fn take(&mut self, mut data: &[u8]) -> u64 {
-        while !data.is_empty() {
-            if self.left == 0 {
-                let taken = data.len().min(self.prefix.len() - self.came);
-                self.prefix[self.came..][..taken].copy_from_slice(&data[..taken]);
-                self.came += taken;
-                data = &data[taken..];
-                if self.came < self.prefix.len() {
-                    break;
+        while let Some(piece) = self.pieces.next(&mut data) {
+            match piece {
+                Piece::Head([_, length @ ..]) => {
+                    self.pieces.expect(u32::from_be_bytes(length) as usize);
+                    self.came = 0;
                 }
-                let [_, length @ ..] = self.prefix;
-                (self.came, self.has) = (0, 0);
-                self.left = u32::from_be_bytes(length).into();
+                Piece::Payload(part) => self.came += part.len() as u64,
             }
-            let taken = (data.len() as u64).min(self.left);
-            data = &data[taken as usize..];
-            self.has += taken;
-            self.left -= taken;
         }
-        if self.left > 0 { self.has } else { 0 }
+        if self.pieces.awaits_payload() {
+            self.came
+        } else {
+            0
+        }
     }
 }
 

@@ -1,0 +1,98 @@
+//! A stream of bytes as pieces: heads of a fixed length, each of which tells how many bytes follow it.
+
+/// The place in the stream.
+#[derive(Debug)]
+pub(crate) struct Pieces<const HEAD: usize> {
+    /// The head of which so many bytes have come.
+    head: [u8; HEAD],
+    came: usize,
+    /// Bytes that still belong to the last head.
+    left: usize,
+}
+
+/// A part of the stream.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece<'a, const HEAD: usize> {
+    /// A head, whose payload is to be announced by [`Pieces::expect`].
+    Head([u8; HEAD]),
+    /// The next part of a payload.
+    Payload(&'a [u8]),
+}
+
+impl<const HEAD: usize> Default for Pieces<HEAD> {
+    fn default() -> Self {
+        Self {
+            head: [0; HEAD],
+            came: 0,
+            left: 0,
+        }
+    }
+}
+
+impl<const HEAD: usize> Pieces<HEAD> {
+    /// Takes the next piece off the bytes that have come; `None` when there are none left.
+    pub(crate) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<Piece<'a, HEAD>> {
+        if bytes.is_empty() {
+            return None;
+        }
+        if self.left > 0 {
+            let (payload, rest) = bytes.split_at(bytes.len().min(self.left));
+            *bytes = rest;
+            self.left -= payload.len();
+            return Some(Piece::Payload(payload));
+        }
+        let (part, rest) = bytes.split_at(bytes.len().min(HEAD - self.came));
+        *bytes = rest;
+        self.head[self.came..][..part.len()].copy_from_slice(part);
+        self.came += part.len();
+        (self.came == HEAD).then(|| {
+            self.came = 0;
+            Piece::Head(self.head)
+        })
+    }
+
+    /// Announces that so many bytes follow the head.
+    pub(crate) fn expect(&mut self, bytes: usize) {
+        self.left = bytes;
+    }
+
+    /// Returns true if a part of a head has come.
+    pub(crate) fn has_part_of_head(&self) -> bool {
+        self.came > 0
+    }
+
+    /// Returns true if a part of a payload is still to come.
+    pub(crate) fn awaits_payload(&self) -> bool {
+        self.left > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_the_same_however_they_come() {
+        // Heads of two bytes, of which the second is the length.
+        let bytes = b"a\x03xyzb\0c\x01w";
+        for step in 1..=bytes.len() {
+            let mut pieces = Pieces::<2>::default();
+            let (mut heads, mut payload) = (Vec::new(), Vec::new());
+            for mut part in bytes.chunks(step) {
+                while let Some(piece) = pieces.next(&mut part) {
+                    match piece {
+                        Piece::Head(head) => {
+                            heads.push(head[0]);
+                            pieces.expect(head[1].into());
+                        }
+                        Piece::Payload(part) => payload.extend(part),
+                    }
+                }
+            }
+            assert_eq!((&heads[..], &payload[..]), (&b"abc"[..], &b"xyzw"[..]));
+            assert!(!pieces.has_part_of_head() && !pieces.awaits_payload());
+            assert_eq!(pieces.next(&mut &b"d"[..]), None);
+            assert!(pieces.has_part_of_head());
+        }
+    }
+}
