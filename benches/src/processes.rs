@@ -198,15 +198,31 @@ impl Server {
 
     /// Returns the value of one of its metrics, whose name includes the labels.
     pub fn metric(&self, name: &str) -> Option<f64> {
+        let text = self.scrape()?;
+        let value = text
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        value?.trim().parse().ok()
+    }
+
+    /// Returns the kinds of errors that it has counted, and how many of each.
+    pub fn errors(&self) -> Vec<(String, u64)> {
+        let text = self.scrape().unwrap_or_default();
+        let error = |line: &str| {
+            let line = line.strip_prefix("netping_errors_total{kind=\"")?;
+            let (kind, count) = line.split_once("\"} ")?;
+            Some((kind.to_owned(), count.trim().parse().ok()?))
+        };
+        text.lines().filter_map(error).collect()
+    }
+
+    fn scrape(&self) -> Option<String> {
         let mut stream = TcpStream::connect(address(&self.metrics)).ok()?;
         let request = b"GET /metrics HTTP/1.1\r\nHost: metrics\r\nConnection: close\r\n\r\n";
         stream.write_all(request).ok()?;
         let mut text = String::new();
         stream.read_to_string(&mut text).ok()?;
-        let value = text
-            .lines()
-            .find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-        value?.trim().parse().ok()
+        Some(text)
     }
 
     /// Waits until its process ends, for at most so long; returns its exit code.
