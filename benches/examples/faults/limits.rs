@@ -7,12 +7,21 @@ use std::{
     time::Duration,
 };
 
-use netping_benches::processes::{Server, wait};
+use netping_benches::processes::{Server, time_of_day, wait};
+use netping_protocol::secure::Connector;
 use nix::sys::signal::Signal;
 
-use crate::{Fault, Kind, Outcome, serves, word};
+use crate::{
+    Fault, Kind, Outcome, counted,
+    frames::{ECHO, LARGE_ECHO, opening, request},
+    lines::large_frame,
+    memory::rest,
+    peer::{PATIENCE, Peer},
+    restarts::connections_left,
+    serves, word,
+};
 
-pub const FAULTS: [Fault; 2] = [
+pub const FAULTS: [Fault; 5] = [
     Fault {
         what: "no file descriptors left",
         promised: "less than 0.3 s of CPU in 1 s, and served afterwards",
@@ -22,8 +31,26 @@ pub const FAULTS: [Fault; 2] = [
     Fault {
         what: "log on a full disk, then SIGTERM",
         promised: "served, and ended with 0",
-        servers: |_| true,
+        servers: Kind::is_server,
         try_it: full_log,
+    },
+    Fault {
+        what: "a connection beyond --max-connections",
+        promised: "closed, counted; served when there is room",
+        servers: Kind::is_tcp,
+        try_it: too_many,
+    },
+    Fault {
+        what: "a connection above --max-memory",
+        promised: "closed, counted",
+        servers: Kind::is_tcp,
+        try_it: above_memory,
+    },
+    Fault {
+        what: "16 MiB never read, SIGTERM, --drain-timeout 2s",
+        promised: "ended with 0 after 2 to 4 s",
+        servers: Kind::is_tcp,
+        try_it: stuck,
     },
 ];
 
@@ -38,10 +65,7 @@ fn no_files(kind: &Kind) -> Outcome {
         .args(["--pid", &pid, &format!("--nofile={limit}:{limit}")])
         .status();
     if !limited.is_ok_and(|status| status.success()) {
-        return Outcome {
-            came: "prlimit (util-linux) is missing".to_owned(),
-            kept: true,
-        };
+        return Outcome::not_tried("prlimit (util-linux) is missing");
     }
     let used = || cpu_seconds(server.process.id());
     let streams: Vec<_> = (0..100)
@@ -52,10 +76,8 @@ fn no_files(kind: &Kind) -> Outcome {
     let spent = used() - before;
     drop(streams);
     let honest = serves(&server, kind);
-    Outcome {
-        came: format!("{spent:.2} s of CPU; afterwards {}", word(honest)),
-        kept: honest && spent < 0.3,
-    }
+    let came = format!("{spent:.2} s of CPU; {}", word(honest));
+    Outcome::new(honest && spent < 0.3, came)
 }
 
 /// Returns the CPU time of a process, in seconds.
@@ -86,12 +108,58 @@ fn full_log(kind: &Kind) -> Outcome {
     }
     server.process.signal(Signal::SIGTERM);
     let code = server.ended_within(Duration::from_secs(7));
-    Outcome {
-        came: format!(
-            "{}, exit code {}",
-            word(honest),
-            code.map_or_else(|| "none".to_owned(), |code| code.to_string())
-        ),
-        kept: honest && code == Some(0),
-    }
+    let came = format!("{}, exit code {code:?}", word(honest));
+    Outcome::new(honest && code == Some(0), came)
+}
+
+fn too_many(kind: &Kind) -> Outcome {
+    let server = kind.start(&["--max-connections", "3"]);
+    let peers: Vec<_> = (0..3)
+        .map(|_| Peer::new(&server, &kind.connector))
+        .collect();
+    let closed = Peer::new(&server, &Connector::Plain).end(time_of_day());
+    let is_counted = server.errors() == [("max_connections".to_owned(), 1)];
+    let came = format!("closed: {}; {}", closed.is_some(), counted(&server));
+    drop(peers);
+    connections_left(&server);
+    let honest = serves(&server, kind);
+    Outcome::new(closed.is_some() && is_counted, came).and(honest, word(honest))
+}
+
+fn above_memory(kind: &Kind) -> Outcome {
+    // No process is that small.
+    let server = kind.start(&["--max-memory", "64KiB"]);
+    // It looks at its memory every 100 ms.
+    let is_closed = (0..50).any(|_| {
+        let mut peer = Peer::new(&server, &Connector::Plain);
+        !peer.stays_open(Duration::from_millis(20))
+    });
+    let counted = counted(&server);
+    let is_counted = counted.starts_with("max_memory");
+    Outcome::new(is_closed && is_counted, format!("closed: {is_closed}")).noting(&counted)
+}
+
+/// Asks for a reply that it does not take.
+fn stuck(kind: &Kind) -> Outcome {
+    let mut server = kind.start(&["--drain-timeout", "2s"]);
+    let mut peer = Peer::new(&server, &kind.connector);
+    let request = if kind.is_grpc() {
+        [opening(0), request(1, ECHO, LARGE_ECHO)].concat()
+    } else {
+        large_frame()
+    };
+    peer.send(&request, PATIENCE).expect("a request");
+    rest(&server);
+    drained(&mut server, peer)
+}
+
+/// Ends a server with `--drain-timeout 2s`, for which it waits because of this peer.
+pub fn drained<P>(server: &mut Server, peer: P) -> Outcome {
+    let begun = time_of_day();
+    server.process.signal(Signal::SIGTERM);
+    let code = server.ended_within(PATIENCE);
+    let took = time_of_day() - begun;
+    drop(peer);
+    let came = format!("exit code {code:?} after {took:.1} s");
+    Outcome::new(code == Some(0) && (1.95..=4.0).contains(&took), came)
 }

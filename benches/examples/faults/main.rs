@@ -1,89 +1,42 @@
 //! The fault matrix: what servers and the client promise under faults, and what came of it.
 //!
 //! `cargo run --release -p netping-benches --example faults` takes about two minutes and prints a
-//! table; `--long` tries every fault five times and adds servers with TLS and with a pre-shared key. It
-//! exits with 1 if a promise was not kept.
+//! table. `--all` adds gRPC's other stacks and servers with TLS and with a pre-shared key; `--long` tries every
+//! fault on all of them five times. `--only TEXT` tries the rows whose `FAULT, SERVER` contains the text. It exits
+//! with 1 if a promise was not kept.
 //!
 //! Servers and clients are processes of their own: this program is also `netping` itself.
 
-mod http2;
+mod client;
+mod closings;
+mod floods;
+mod frames;
+mod garbage;
+mod grpc;
+mod kinds;
 mod limits;
+mod lines;
+mod memory;
+mod outcome;
 mod peer;
-mod peers;
 mod quic;
 mod relay;
+mod replay;
 mod restarts;
 
-use std::{
-    env,
-    path::{Path, PathBuf},
-    process::ExitCode,
-    sync::Arc,
-};
+use std::{env, path::Path, process::ExitCode};
 
-use netping_benches::processes::{self, Server, netping, plain};
-use netping_protocol::{
-    psk::Key,
-    scheme::Scheme,
-    secure::Connector,
-    tls::{self, ClientOptions},
-};
+use netping_benches::processes::{self, Server, netping, plain, time_of_day};
 use netping_report::table::{Column, Table};
 
-/// A server under test: its name in the table, that of `netping serve`, its flags, those of a client,
-/// and the handshake of a peer.
-struct Kind {
-    name: &'static str,
-    server: &'static str,
-    flags: Vec<String>,
-    client: Vec<String>,
-    connector: Connector,
-}
+use crate::{
+    kinds::{Kind, kinds},
+    outcome::{Outcome, tried},
+};
 
-impl Kind {
-    /// Starts the server with its flags and these.
-    fn start(&self, flags: &[&str]) -> Server {
-        Server::start(self.server, &self.all(flags))
-    }
-
-    /// Returns the server's flags, and these.
-    fn all<'a>(&'a self, flags: &[&'a str]) -> Vec<&'a str> {
-        let own = self.flags.iter().map(String::as_str);
-        own.chain(flags.iter().copied()).collect()
-    }
-
-    /// Returns a client's flags.
-    fn client(&self) -> Vec<&str> {
-        self.client.iter().map(String::as_str).collect()
-    }
-
-    fn is_tcp(&self) -> bool {
-        self.is_lines() || self.is_grpc()
-    }
-
-    /// Returns true if connections over TCP begin with a handshake.
-    fn is_secure_tcp(&self) -> bool {
-        self.is_tcp() && !matches!(self.connector, Connector::Plain)
-    }
-
-    fn is_lines(&self) -> bool {
-        ["threads", "tokio"].contains(&self.server)
-    }
-
-    fn is_grpc(&self) -> bool {
-        self.server == "grpc"
-    }
-
-    fn is_quic(&self) -> bool {
-        self.server == "quic"
-    }
-}
-
-/// The outcome of a fault.
-struct Outcome {
-    came: String,
-    kept: bool,
-}
+/// The allocator of netping's programs: the memory of the servers is theirs.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// A fault: its name, the promise, whether a server can have it, and the trial.
 struct Fault {
@@ -101,144 +54,90 @@ const COLUMNS: [Column; 5] = [
     Column::text(""),
 ];
 
-/// Repetitions of each fault with `--long`.
-const REPETITIONS: usize = 5;
+/// The rows to try.
+struct Choice {
+    /// All servers are tried.
+    is_all: bool,
+    is_long: bool,
+    /// A part of the row's fault and server.
+    only: String,
+}
+
+impl Choice {
+    /// Returns the choice of the arguments; `None` for those of netping.
+    fn of(args: &[String]) -> Option<Self> {
+        let mut choice = Self {
+            is_all: false,
+            is_long: false,
+            only: String::new(),
+        };
+        let mut args = args.iter();
+        while let Some(arg) = args.next() {
+            match arg.as_str() {
+                "--all" => choice.is_all = true,
+                "--long" => (choice.is_all, choice.is_long) = (true, true),
+                "--only" => choice.only.clone_from(args.next()?),
+                _ => return None,
+            }
+        }
+        Some(choice)
+    }
+}
 
 fn main() -> ExitCode {
     let args: Vec<String> = env::args().skip(1).collect();
-    let is_long = args == ["--long"];
-    if !is_long && !args.is_empty() {
+    let Some(choice) = Choice::of(&args) else {
         return processes::main(&args);
-    }
+    };
     let folder = env::temp_dir().join(format!("netping-faults-{}", std::process::id()));
     let certificates = folder.to_str().expect("a path of UTF-8").to_owned();
     for what in [&["certs"][..], &["certs", "--psk"]] {
         let made = plain(&[what, &["--out", &certificates]].concat());
         assert!(made.status.success(), "no keys in {certificates}");
     }
-    let failed = check(is_long, &folder);
+    let counts = check(&choice, &folder);
     // The folder is this program's own.
     let _ = std::fs::remove_dir_all(&folder);
-    ExitCode::from(u8::from(failed))
+    let [kept, broken, not_tried] = counts;
+    println!("{kept} kept, {broken} BROKEN, {not_tried} not tried");
+    // A text that chooses no row is a mistake.
+    ExitCode::from(u8::from(broken > 0 || counts == [0; 3]))
 }
 
-/// Tries every fault on every server that can have it, and prints the table. Returns true if a
-/// promise was not kept.
-fn check(is_long: bool, certificates: &Path) -> bool {
+/// Tries every fault on every server that can have it, and prints the table. Returns the numbers of promises
+/// that were kept, that were not, and that were not tried.
+fn check(choice: &Choice, certificates: &Path) -> [usize; 3] {
     let faults = [
-        &peers::FAULTS[..],
-        &http2::FAULTS,
+        &closings::FAULTS[..],
+        &garbage::FAULTS,
+        &lines::FAULTS,
+        &grpc::FAULTS,
+        &floods::FAULTS,
         &quic::FAULTS,
         &limits::FAULTS,
+        &replay::FAULTS,
         &relay::FAULTS,
         &restarts::FAULTS,
+        &client::FAULTS,
     ];
-    let (mut rows, mut failed) = (Vec::new(), false);
+    let (mut rows, mut counts) = (Vec::new(), [0; 3]);
     for fault in faults.into_iter().flatten() {
-        for kind in kinds(is_long, certificates) {
-            if !(fault.servers)(&kind) {
+        for kind in kinds(choice.is_all, certificates) {
+            let row = format!("{}, {}", fault.what, kind.name);
+            if !(fault.servers)(&kind) || !row.contains(&choice.only) {
                 continue;
             }
-            let outcome = if is_long {
-                repeated(|| (fault.try_it)(&kind))
-            } else {
-                tried((fault.try_it)(&kind), || (fault.try_it)(&kind))
-            };
-            failed |= !outcome.kept;
-            let verdict = if outcome.kept { "kept" } else { "BROKEN" };
-            eprintln!("{}, {}: {}: {verdict}", fault.what, kind.name, outcome.came);
-            let row = [
-                fault.what,
-                kind.name,
-                fault.promised,
-                &outcome.came,
-                verdict,
-            ];
+            let begun = time_of_day();
+            let Outcome { came, verdict } = tried(choice.is_long, || (fault.try_it)(&kind));
+            counts[verdict as usize] += 1;
+            let took = time_of_day() - begun;
+            eprintln!("{row}: {came} ({took:.1} s): {}", verdict.name());
+            let row = [fault.what, kind.name, fault.promised, &came, verdict.name()];
             rows.push(row.map(str::to_owned).to_vec());
         }
     }
     println!("{}", Table::whole(&COLUMNS, &rows));
-    failed
-}
-
-/// Returns the first outcome that breaks the promise, or the last.
-fn repeated(try_it: impl Fn() -> Outcome) -> Outcome {
-    let mut outcome = try_it();
-    for _ in 1..REPETITIONS {
-        if !outcome.kept {
-            break;
-        }
-        outcome = try_it();
-    }
-    outcome
-}
-
-/// Returns an outcome, or that of a second try: a busy machine may make a server late.
-fn tried(first: Outcome, again: impl Fn() -> Outcome) -> Outcome {
-    if first.kept {
-        return first;
-    }
-    let second = again();
-    Outcome {
-        came: format!("{}; at first {}", second.came, first.came),
-        kept: second.kept,
-    }
-}
-
-/// Returns the servers under test.
-fn kinds(is_long: bool, certificates: &Path) -> Vec<Kind> {
-    let path = |name: &str| -> PathBuf { certificates.join(name) };
-    let flags = |flags: &[(&str, &str)]| -> Vec<String> {
-        let words = flags.iter().flat_map(|(flag, file)| {
-            let file = path(file);
-            [*flag, file.to_str().expect("a path of UTF-8")].map(str::to_owned)
-        });
-        words.collect()
-    };
-    let clear = |name, server| Kind {
-        name,
-        server,
-        flags: Vec::new(),
-        client: Vec::new(),
-        connector: Connector::Plain,
-    };
-    let tls = |name, server, scheme: Scheme| {
-        let options = ClientOptions {
-            ca: Some(path("ca.pem")),
-            ..ClientOptions::default()
-        };
-        let config = tls::client(&options, scheme.alpn()).expect("a configuration");
-        let host = "localhost".try_into().expect("a name");
-        Kind {
-            name,
-            server,
-            flags: flags(&[("--tls-cert", "server.pem"), ("--tls-key", "server.key")]),
-            client: flags(&[("--tls-ca", "ca.pem")]),
-            connector: Connector::Tls(Arc::new(config), host),
-        }
-    };
-    let mut kinds = vec![
-        clear("threads", "threads"),
-        clear("tokio", "tokio"),
-        clear("grpc", "grpc"),
-        tls("quic", "quic", Scheme::Quic),
-    ];
-    if is_long {
-        let key = Key::read(&path("psk.key")).expect("a key");
-        kinds.extend([
-            tls("threads, TLS", "threads", Scheme::TcpTls),
-            tls("tokio, TLS", "tokio", Scheme::TcpTls),
-            tls("grpc, TLS", "grpc", Scheme::GrpcTls),
-            Kind {
-                name: "tokio, PSK",
-                server: "tokio",
-                flags: flags(&[("--psk-file", "psk.key")]),
-                client: flags(&[("--psk-file", "psk.key")]),
-                connector: Connector::Psk(Arc::new(key)),
-            },
-        ]);
-    }
-    kinds
+    counts
 }
 
 /// Returns true if an honest client is served without a failure.
@@ -248,19 +147,18 @@ fn serves(server: &Server, kind: &Kind) -> bool {
     said.output.status.code() == Some(0)
 }
 
-/// Says whether an honest client was served.
+/// Says whether honest clients were served.
 fn word(honest: bool) -> &'static str {
-    if honest { "served" } else { "NOT served" }
+    if honest {
+        "others served"
+    } else {
+        "others NOT served"
+    }
 }
 
-/// Returns the server's resident memory, in MiB.
-fn memory(server: &Server) -> f64 {
-    let bytes = server.metric("process_resident_memory_bytes");
-    bytes.unwrap_or(f64::NAN) / f64::from(1 << 20)
-}
-
-/// Returns the number of errors of a kind that the server has counted.
-fn errors(server: &Server, kind: &str) -> f64 {
-    let name = format!("netping_errors_total{{kind=\"{kind}\"}}");
-    server.metric(&name).unwrap_or(0.0)
+/// Says which errors a server has counted, and how many of each.
+fn counted(server: &Server) -> String {
+    let errors = server.errors();
+    let words = errors.iter().map(|(kind, count)| format!("{kind} {count}"));
+    words.collect::<Vec<_>>().join(", ")
 }

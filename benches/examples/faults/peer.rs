@@ -1,11 +1,11 @@
 //! A peer of a server under test: a connection after its handshake, and any bytes on it.
 
-use std::time::Duration;
+use std::{future, time::Duration};
 
 use netping_benches::processes::{Server, time_of_day};
 use netping_protocol::secure::{Connector, Stream};
 use tokio::{
-    io::{self, AsyncWriteExt},
+    io::{self, AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
     runtime::{Builder, Runtime},
     time,
@@ -71,6 +71,18 @@ impl Peer {
         })
     }
 
+    /// Returns the bytes that the server still sends, if it ends the connection.
+    pub fn rest(&mut self) -> Option<Vec<u8>> {
+        let Self { stream, runtime } = self;
+        runtime.block_on(async {
+            let mut bytes = Vec::new();
+            // A reset is an end too.
+            let ended = stream.read_to_end(&mut bytes);
+            let is_ended = time::timeout(PATIENCE, ended).await.is_ok();
+            is_ended.then_some(bytes)
+        })
+    }
+
     /// Returns the seconds from `since` until the server ends the connection, if it does.
     pub fn end(&mut self, since: f64) -> Option<f64> {
         let ended = !self.stays_open(PATIENCE);
@@ -85,9 +97,60 @@ pub fn runtime() -> Runtime {
 }
 
 /// Connects over TCP.
-pub async fn connected(server: &Server) -> TcpStream {
+async fn connected(server: &Server) -> TcpStream {
     let stream = TcpStream::connect(server.address()).await;
     let stream = stream.expect("a connection");
     stream.set_nodelay(true).expect("a socket");
     stream
+}
+
+/// Connects, and performs the handshake of the connector.
+pub async fn open(server: &Server, connector: &Connector) -> Stream {
+    let stream = connector.connect(connected(server).await).await;
+    stream.expect("a handshake")
+}
+
+/// The end of what was poured on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum End {
+    /// All of it was taken.
+    Taken,
+    /// The server took nothing for a second.
+    Stalled,
+    /// The server closed the connection.
+    Closed,
+}
+
+/// Sends these blocks one after the other, and meanwhile takes what comes if the peer `reads`. Returns the
+/// bytes that left, and how it ended.
+pub async fn pour(
+    stream: &mut Stream,
+    blocks: impl Iterator<Item = Vec<u8>>,
+    reads: bool,
+) -> (usize, End) {
+    let (mut from, mut to) = io::split(stream);
+    let mut sent = 0;
+    let pouring = async {
+        for block in blocks {
+            match time::timeout(Duration::from_secs(1), to.write_all(&block)).await {
+                Ok(Ok(())) => sent += block.len(),
+                Ok(Err(_)) => return End::Closed,
+                Err(_) => return End::Stalled,
+            }
+        }
+        End::Taken
+    };
+    let reading = async {
+        if reads {
+            // It ends as the server does.
+            let _ = io::copy(&mut from, &mut io::sink()).await;
+        } else {
+            future::pending::<()>().await;
+        }
+    };
+    let end = tokio::select! {
+        end = pouring => end,
+        () = reading => End::Closed,
+    };
+    (sent, end)
 }

@@ -3,6 +3,7 @@
 
 use std::{net::UdpSocket, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use netping_benches::processes::{Server, time_of_day};
 use netping_protocol::{
     frame::{Reply, RequestHeader},
@@ -15,21 +16,31 @@ use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
-use tokio::time;
-
-use crate::{
-    Fault, Kind, Outcome, memory,
-    peer::{self, PATIENCE},
-    peers::{SHORT, deadlines, told},
-    serves, word,
+use tokio::{
+    task::{JoinSet, yield_now},
+    time,
 };
 
-pub const FAULTS: [Fault; 4] = [
+use crate::{
+    Fault, Kind, Outcome,
+    closings::{IDLE, SHORT, by_deadline},
+    limits::drained,
+    memory::{LOOK, Moment, held, rest},
+    peer::{self, PATIENCE},
+};
+
+pub const FAULTS: [Fault; 7] = [
     Fault {
         what: "half a request on a QUIC stream",
-        promised: "ended within 4 s, counted",
+        promised: "ended after 1 to 4 s, counted",
         servers: Kind::is_quic,
         try_it: half_request,
+    },
+    Fault {
+        what: "nothing but a QUIC PING every 300 ms",
+        promised: "closed after 1 to 4 s, counted",
+        servers: Kind::is_quic,
+        try_it: pings,
     },
     Fault {
         what: "10,000 random datagrams",
@@ -38,10 +49,16 @@ pub const FAULTS: [Fault; 4] = [
         try_it: garbage,
     },
     Fault {
-        what: "100 QUIC streams of 16 MiB, never read",
+        what: "100 QUIC streams of 16 MiB, never read, and 3 MiB more sent on each",
         promised: "at most 160 MiB more memory, others served",
         servers: Kind::is_quic,
         try_it: unread,
+    },
+    Fault {
+        what: "2,000 QUIC streams, half a request of 100 kB on each",
+        promised: "at most 160 MiB more memory, others served",
+        servers: Kind::is_quic,
+        try_it: unfinished,
     },
     Fault {
         what: "3,000 QUIC streams, each reset",
@@ -49,111 +66,189 @@ pub const FAULTS: [Fault; 4] = [
         servers: Kind::is_quic,
         try_it: resets,
     },
+    Fault {
+        what: "a QUIC stream of 16 MiB never read, SIGTERM, --drain-timeout 2s",
+        promised: "ended with 0 after 2 to 4 s",
+        servers: Kind::is_quic,
+        try_it: stuck,
+    },
 ];
 
-/// Runs a peer on a connection of its own.
-fn peer<F: Future>(kind: &Kind, server: &Server, ask: impl FnOnce(Connection) -> F) -> F::Output {
+/// A connection of a peer that nothing but the server holds back, and its socket.
+struct Peer {
+    connection: Connection,
+    _endpoint: Endpoint,
+}
+
+impl Peer {
+    /// Waits until it sends nothing more: the server has all of it, or takes no more.
+    async fn comes_to_rest(&self) {
+        let sent = || self.connection.stats().udp_tx.bytes;
+        let mut before = 0;
+        while sent() > before {
+            before = sent();
+            time::sleep(LOOK).await;
+        }
+    }
+}
+
+/// Connects, and sends a PING at this interval, if any.
+async fn connected(kind: &Kind, server: &Server, ping: Option<Duration>) -> Peer {
     let Connector::Tls(tls, _) = &kind.connector else {
         unreachable!("QUIC without TLS");
     };
     let tls = QuicClientConfig::try_from(Arc::clone(tls)).expect("TLS 1.3");
     let mut config = ClientConfig::new(Arc::new(tls));
     let mut transport = TransportConfig::default();
-    // Nothing that this peer does not read holds the server back but its own limits.
     transport
         .receive_window(VarInt::MAX)
-        .stream_receive_window(VarInt::from_u32(1));
+        .stream_receive_window(VarInt::from_u32(1))
+        .send_window(u64::MAX)
+        .keep_alive_interval(ping);
     config.transport_config(Arc::new(transport));
-    peer::runtime().block_on(async {
-        let endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address"));
-        let address = server.address().parse().expect("an address");
-        let connecting = endpoint
-            .expect("a socket")
-            .connect_with(config, address, "localhost");
-        let connection = connecting.expect("a valid name").await;
-        ask(connection.expect("a connection")).await
-    })
+    let endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address"));
+    let endpoint = endpoint.expect("a socket");
+    let address = server.address().parse().expect("an address");
+    let connecting = endpoint.connect_with(config, address, "localhost");
+    let connection = connecting.expect("a valid name").await;
+    Peer {
+        connection: connection.expect("a connection"),
+        _endpoint: endpoint,
+    }
+}
+
+/// Returns a request for this many bytes whose payload has this length, up to the payload.
+fn request(payload: u32, reply: u32) -> [u8; 8] {
+    let header = RequestHeader {
+        payload,
+        reply: Reply::Bytes(reply),
+    };
+    header.encode()
 }
 
 /// Returns a request for 16 MiB, of one byte.
 fn large_request() -> Vec<u8> {
-    let header = RequestHeader {
-        payload: 1,
-        reply: Reply::Bytes(16 << 20),
-    };
-    [&header.encode()[..], b"x"].concat()
+    [&request(1, 16 << 20)[..], b"x"].concat()
 }
 
 fn half_request(kind: &Kind) -> Outcome {
     let server = kind.start(&SHORT);
-    let begun = time_of_day();
-    let ended = peer(kind, &server, |connection| async move {
-        let (mut send, mut recv) = connection.open_bi().await.expect("a stream");
+    let ended = peer::runtime().block_on(async {
+        let peer = connected(kind, &server, None).await;
+        let begun = time_of_day();
+        let (mut send, mut recv) = peer.connection.open_bi().await.expect("a stream");
         send.write_all(b"\0\0").await.expect("bytes");
-        let end = recv.read_to_end(1 << 10);
-        time::timeout(PATIENCE, end).await.is_ok()
+        let end = time::timeout(PATIENCE, recv.read_to_end(1 << 10)).await;
+        end.is_ok().then(|| time_of_day() - begun)
     });
-    let ended = ended.then(|| time_of_day() - begun);
-    told(ended, &deadlines(&server), serves(&server, kind))
+    by_deadline(&server, kind, ended)
+}
+
+fn pings(kind: &Kind) -> Outcome {
+    let server = kind.start(&IDLE);
+    let ended = peer::runtime().block_on(async {
+        let begun = time_of_day();
+        let peer = connected(kind, &server, Some(Duration::from_millis(300))).await;
+        let end = time::timeout(PATIENCE, peer.connection.closed()).await;
+        end.is_ok().then(|| time_of_day() - begun)
+    });
+    by_deadline(&server, kind, ended)
 }
 
 fn garbage(kind: &Kind) -> Outcome {
-    let server = kind.start(&SHORT);
-    serves(&server, kind);
-    let before = memory(&server);
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
-    let mut random = ChaCha8Rng::seed_from_u64(7);
-    let mut bytes = [0; 1200];
-    for at in 0..10_000 {
-        random.fill_bytes(&mut bytes);
-        if at % 2 == 0 {
-            // The beginning of a first packet: a long header, version 1.
-            bytes[..5].copy_from_slice(&[0xC0, 0, 0, 0, 1]);
-        }
-        // A full socket loses it, as a network may.
-        let _ = socket.send_to(&bytes, server.address());
-    }
-    outcome(kind, &server, memory(&server) - before, 16.0)
+    held(kind, &[], 16.0, async |server, hold| {
+        let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+        let mut random = ChaCha8Rng::seed_from_u64(7);
+        let mut bytes = [0; 1200];
+        let sending = async {
+            for at in 0..10_000 {
+                random.fill_bytes(&mut bytes);
+                if at % 2 == 0 {
+                    // The beginning of a first packet: a long header, version 1.
+                    bytes[..5].copy_from_slice(&[0xC0, 0, 0, 0, 1]);
+                }
+                // A full socket loses it, as a network may.
+                let _ = socket.send_to(&bytes, server.address());
+                yield_now().await;
+            }
+        };
+        tokio::join!(sending, hold.others(Moment::Now));
+    })
+    .outcome
 }
 
 fn unread(kind: &Kind) -> Outcome {
-    let server = kind.start(&[]);
-    serves(&server, kind);
-    let (held, before) = (&server, memory(&server));
-    let more = peer(kind, held, |connection| async move {
-        let mut streams = Vec::new();
+    held(kind, &[], 160.0, async |server, hold| {
+        let peer = connected(kind, server, None).await;
+        let more = Bytes::from(vec![0; 3 << 20]);
+        let mut streams = JoinSet::new();
         for _ in 0..100 {
-            let (mut send, recv) = connection.open_bi().await.expect("a stream");
-            send.write_all(&large_request()).await.expect("a request");
-            streams.push((send, recv));
+            let (mut send, recv) = peer.connection.open_bi().await.expect("a stream");
+            let mut parts = [large_request().into(), more.clone()];
+            streams.spawn(async move {
+                // The server need not take it.
+                let _ = send.write_all_chunks(&mut parts).await;
+                (send, recv)
+            });
         }
-        time::sleep(Duration::from_secs(1)).await;
-        memory(held) - before
+        peer.comes_to_rest().await;
+        hold.others(Moment::Rest).await;
+    })
+    .outcome
+}
+
+/// Bytes that are sent of each request, which has 16 MiB.
+const PART: usize = 100_000;
+
+fn unfinished(kind: &Kind) -> Outcome {
+    let held = held(kind, &[], 160.0, async |server, hold| {
+        let peer = connected(kind, server, None).await;
+        let request = [&request(16 << 20, 1)[..], &vec![0; PART]].concat();
+        let mut streams = Vec::new();
+        let sending = async {
+            while streams.len() < 2000 {
+                let (mut send, recv) = peer.connection.open_bi().await.expect("a stream");
+                send.write_all(&request).await.expect("a request");
+                streams.push((send, recv));
+            }
+        };
+        // The server may allow no more of them.
+        let _ = time::timeout(Duration::from_secs(2), sending).await;
+        peer.comes_to_rest().await;
+        hold.others(Moment::Rest).await;
+        streams.len()
     });
-    outcome(kind, &server, more, 160.0)
+    let came = format!("{} streams", held.result);
+    held.outcome.and(held.result > 0, &came)
 }
 
 fn resets(kind: &Kind) -> Outcome {
-    let server = kind.start(&[]);
-    serves(&server, kind);
-    let (held, before) = (&server, memory(&server));
-    let more = peer(kind, held, |connection| async move {
-        for _ in 0..3000 {
-            let (mut send, mut recv) = connection.open_bi().await.expect("a stream");
-            send.write_all(&large_request()).await.expect("a request");
-            let _ = send.reset(VarInt::from_u32(1));
-            let _ = recv.stop(VarInt::from_u32(1));
-        }
-        memory(held) - before
-    });
-    outcome(kind, &server, more, 64.0)
+    held(kind, &[], 64.0, async |server, hold| {
+        let peer = connected(kind, server, None).await;
+        let sending = async {
+            for _ in 0..3000 {
+                let (mut send, mut recv) = peer.connection.open_bi().await.expect("a stream");
+                send.write_all(&large_request()).await.expect("a request");
+                let _ = send.reset(VarInt::from_u32(1));
+                let _ = recv.stop(VarInt::from_u32(1));
+            }
+        };
+        tokio::join!(sending, hold.others(Moment::Now));
+    })
+    .outcome
 }
 
-/// Says how much more memory the server holds, and whether others are served.
-fn outcome(kind: &Kind, server: &Server, more: f64, most: f64) -> Outcome {
-    let honest = serves(server, kind);
-    Outcome {
-        came: format!("{more:.0} MiB more; others {}", word(honest)),
-        kept: honest && more <= most,
-    }
+fn stuck(kind: &Kind) -> Outcome {
+    let mut server = kind.start(&["--drain-timeout", "2s"]);
+    let runtime = peer::runtime();
+    let peer = runtime.block_on(async {
+        let peer = connected(kind, &server, None).await;
+        let (mut send, mut recv) = peer.connection.open_bi().await.expect("a stream");
+        send.write_all(&large_request()).await.expect("a request");
+        // The reply has begun with its first byte.
+        let _ = recv.read(&mut [0]).await;
+        (peer, send, recv)
+    });
+    rest(&server);
+    drained(&mut server, peer)
 }

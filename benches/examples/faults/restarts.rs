@@ -1,37 +1,48 @@
-//! Servers that are killed, stopped, restarted and ended under load: the client's accounts.
+//! Clients that end, and servers that are killed, stopped, restarted and ended under load: the client's accounts.
 
 use std::time::Duration;
 
 use netping_benches::processes::{Client, Said, Server, wait};
 use nix::sys::signal::Signal;
-use serde_json::Value;
 
-use crate::{Fault, Kind, Outcome};
+use crate::{Fault, Kind, Outcome, memory::rest, serves};
 
-pub const FAULTS: [Fault; 4] = [
+pub const FAULTS: [Fault; 6] = [
+    Fault {
+        what: "a client that has ended",
+        promised: "no connection left within 2 s",
+        servers: Kind::is_server,
+        try_it: ended_client,
+    },
     Fault {
         what: "kill -9 in mid-run",
         promised: "accounts add up, exit code 1, SERVER_GONE",
-        servers: |_| true,
+        servers: Kind::is_server,
         try_it: killed,
     },
     Fault {
         what: "stopped for 0.7 s",
         promised: "accounts add up, none fails, seen in the longest time",
-        servers: |_| true,
+        servers: Kind::is_server,
         try_it: stopped,
     },
     Fault {
         what: "kill -9 and restart",
         promised: "accounts add up, served again within 1 s",
-        servers: |_| true,
+        servers: Kind::is_server,
         try_it: restarted,
     },
     Fault {
         what: "SIGTERM under load",
-        promised: "accounts add up, drained with 0 within 7 s",
-        servers: |_| true,
+        promised: "accounts add up, gRPC: none lost, others: at most one on each connection, ended with 0 within 7 s",
+        servers: Kind::is_server,
         try_it: ended,
+    },
+    Fault {
+        what: "a request in work, SIGTERM",
+        promised: "answered, ended with 0 within 7 s",
+        servers: Kind::is_server,
+        try_it: in_work,
     },
 ];
 
@@ -57,23 +68,84 @@ fn load(server: &Server, kind: &Kind, time: &str) -> Client {
     client
 }
 
-/// Returns the accounts of a client in words, and whether they add up.
-pub fn accounts(said: &Said) -> (String, bool) {
-    let step = said.step();
-    let count = |name: &str| step[name].as_u64().unwrap_or_default();
-    let errors = step["errors"].as_object();
-    let failed: u64 = errors
-        .into_iter()
-        .flatten()
-        .filter_map(|(_, count)| Value::as_u64(count))
-        .sum();
-    let (scheduled, ok) = (count("scheduled"), count("ok"));
-    let rest = count("in_flight") + count("not_sent");
-    let adds_up = scheduled > 0 && scheduled == ok + failed + rest;
-    (
-        format!("{ok} ok + {failed} failed + {rest} open of {scheduled}"),
-        adds_up,
-    )
+/// The accounts of a client.
+pub struct Accounts {
+    scheduled: u64,
+    ok: u64,
+    /// The failures by their kinds.
+    errors: Vec<(String, u64)>,
+    /// Requests that were open at the end.
+    pub open: u64,
+}
+
+impl Accounts {
+    pub fn of(said: &Said) -> Self {
+        let step = said.step();
+        let count = |name: &str| step[name].as_u64().unwrap_or_default();
+        let errors = step["errors"].as_object().into_iter().flatten();
+        Self {
+            scheduled: count("scheduled"),
+            ok: count("ok"),
+            errors: errors
+                .map(|(kind, count)| (kind.clone(), count.as_u64().unwrap_or_default()))
+                .collect(),
+            open: count("in_flight") + count("not_sent"),
+        }
+    }
+
+    pub fn failed(&self) -> u64 {
+        self.errors.iter().map(|(_, count)| count).sum()
+    }
+
+    /// Returns the failures of these kinds.
+    fn failed_by(&self, kinds: &[&str]) -> u64 {
+        let own = self.errors.iter();
+        let own = own.filter(|(kind, _)| kinds.contains(&kind.as_str()));
+        own.map(|(_, count)| count).sum()
+    }
+
+    pub fn add_up(&self) -> bool {
+        self.scheduled > 0 && self.scheduled == self.ok + self.failed() + self.open
+    }
+
+    pub fn words(&self) -> String {
+        let Self {
+            scheduled,
+            ok,
+            errors,
+            open,
+        } = self;
+        let kinds = errors.iter().map(|(kind, count)| format!("{count} {kind}"));
+        let failed = match &kinds.collect::<Vec<_>>()[..] {
+            [] => "0 failed".to_owned(),
+            kinds => format!("{} failed ({})", self.failed(), kinds.join(", ")),
+        };
+        format!("{ok} ok + {failed} + {open} open of {scheduled}")
+    }
+
+    /// Judges whether they add up.
+    pub fn outcome(&self) -> Outcome {
+        Outcome::new(self.add_up(), self.words())
+    }
+}
+
+fn ended_client(kind: &Kind) -> Outcome {
+    let server = kind.start(&[]);
+    let honest = serves(&server, kind);
+    let left = connections_left(&server);
+    Outcome::new(honest && left == 0.0, format!("{left} connections left"))
+}
+
+/// Waits until a server has no connection, for at most two seconds; returns the number.
+pub fn connections_left(server: &Server) -> f64 {
+    let open = || server.metric("netping_connections").unwrap_or(f64::NAN);
+    for _ in 0..100 {
+        if open() == 0.0 {
+            break;
+        }
+        wait(Duration::from_millis(20));
+    }
+    open()
 }
 
 fn killed(kind: &Kind) -> Outcome {
@@ -83,13 +155,12 @@ fn killed(kind: &Kind) -> Outcome {
     wait(Duration::from_secs(1));
     server.process.signal(Signal::SIGKILL);
     let said = client.finish();
-    let (came, adds_up) = accounts(&said);
     let code = said.output.status.code();
     let is_told = said.warnings().contains(&"SERVER_GONE");
-    Outcome {
-        came: format!("{came}; exit {code:?}, {}", said.warnings().join(" ")),
-        kept: adds_up && code == Some(1) && is_told,
-    }
+    let came = format!("exit {code:?}, {}", said.warnings().join(" "));
+    Accounts::of(&said)
+        .outcome()
+        .and(code == Some(1) && is_told, &came)
 }
 
 fn stopped(kind: &Kind) -> Outcome {
@@ -99,13 +170,12 @@ fn stopped(kind: &Kind) -> Outcome {
     wait(Duration::from_millis(700));
     server.process.signal(Signal::SIGCONT);
     let said = client.finish();
-    let (came, adds_up) = accounts(&said);
     let none_failed = said.output.status.code() == Some(0);
     let longest = said.longest();
-    Outcome {
-        came: format!("{came}; longest {longest:.2} s"),
-        kept: adds_up && none_failed && longest >= 0.69,
-    }
+    let came = format!("longest {longest:.2} s");
+    Accounts::of(&said)
+        .outcome()
+        .and(none_failed && longest >= 0.69, &came)
 }
 
 fn restarted(kind: &Kind) -> Outcome {
@@ -124,25 +194,57 @@ fn restarted(kind: &Kind) -> Outcome {
         waited += 1;
     }
     let said = client.finish();
-    let (came, adds_up) = accounts(&said);
-    Outcome {
-        came: format!(
-            "{came}; served again after {:.2} s",
-            f64::from(waited) / 100.0
-        ),
-        kept: adds_up && waited <= 100,
-    }
+    let came = format!("served again after {:.2} s", f64::from(waited) / 100.0);
+    Accounts::of(&said).outcome().and(waited <= 100, &came)
 }
 
+/// Kinds of failures of requests that have not left the client, since the server was gone; and of those that
+/// crossed the server's end of the connection.
+const NOT_SENT: [&str; 2] = ["refused", "connect_timeout"];
+const CROSSED: [&str; 2] = ["eof", "reset"];
+
+/// Connections of the load.
+const CONNECTIONS: u64 = 4;
+
+/// Ends a server under load. HTTP/2 has a goodbye, and loses no request. On each connection of the others, the
+/// next request may cross the server's end of the connection.
 fn ended(kind: &Kind) -> Outcome {
     let mut server = kind.start(&[]);
     let client = load(&server, kind, "2s");
     server.process.signal(Signal::SIGTERM);
     let code = server.ended_within(Duration::from_secs(7));
-    let said = client.finish();
-    let (came, adds_up) = accounts(&said);
-    Outcome {
-        came: format!("{came}; server's exit code {code:?}"),
-        kept: adds_up && code == Some(0),
+    let accounts = Accounts::of(&client.finish());
+    let crossed = accounts.failed_by(&CROSSED);
+    let lost = accounts.failed() - crossed - accounts.failed_by(&NOT_SENT);
+    let most = if kind.is_grpc() { 0 } else { CONNECTIONS };
+    let came = format!("{crossed} crossed the end, {lost} lost; exit code {code:?}");
+    accounts
+        .outcome()
+        .and(lost == 0 && crossed <= most && code == Some(0), &came)
+}
+
+/// Ends a server that has a request in work.
+fn in_work(kind: &Kind) -> Outcome {
+    let mut server = kind.start(&["--delay", "1s"]);
+    let run = [
+        "latency",
+        &server.url,
+        "-n",
+        "1",
+        "--warmup",
+        "0s",
+        "--no-first-call",
+    ];
+    let client = Client::start(&[&run[..], &server.metrics(), &kind.client()].concat());
+    while server.metric("netping_connections") != Some(1.0) {
+        wait(Duration::from_millis(5));
     }
+    // The request follows the handshake.
+    rest(&server);
+    server.process.signal(Signal::SIGTERM);
+    let code = server.ended_within(Duration::from_secs(7));
+    let accounts = Accounts::of(&client.finish());
+    let came = format!("exit code {code:?}");
+    let kept = accounts.ok == 1 && accounts.failed() == 0 && code == Some(0);
+    accounts.outcome().and(kept, &came)
 }

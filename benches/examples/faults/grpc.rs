@@ -1,0 +1,164 @@
+//! HTTP/2 peers that ask for much and take nothing, or leave their requests open.
+
+use std::{future::poll_fn, time::Duration};
+
+use bytes::Bytes;
+use h2::{SendStream, client};
+use http::Request;
+use netping_benches::processes::Server;
+use tokio::time;
+
+use crate::{
+    Fault, Kind, Outcome, counted,
+    frames::{
+        BULK, ECHO, LARGE_BULK, LARGE_ECHO, WINDOW_UPDATE, frame, headers, opening, request,
+        streams,
+    },
+    memory::{Moment, held},
+    peer::{open, pour},
+};
+
+pub const FAULTS: [Fault; 5] = [
+    Fault {
+        what: "100 bulk streams, window 0",
+        promised: "at most 160 MiB more memory, others served",
+        servers: Kind::has_bulk,
+        try_it: |kind| no_window(kind, BULK, LARGE_BULK),
+    },
+    Fault {
+        what: "100 echoes of 16 MiB, window 0",
+        promised: "at most 160 MiB more memory, others served",
+        servers: Kind::is_grpc,
+        try_it: |kind| no_window(kind, ECHO, LARGE_ECHO),
+    },
+    Fault {
+        what: "10,000 echoes of 300 kB, the largest windows, never read",
+        promised: "at most 256 MiB more memory, others served",
+        servers: Kind::is_grpc,
+        try_it: never_read,
+    },
+    Fault {
+        what: "16,000 requests left open, on each of 4 connections, --max-memory 256MiB",
+        promised: "at most 640 MiB more memory, others served",
+        servers: Kind::is_grpc,
+        try_it: left_open,
+    },
+    Fault {
+        what: "150 requests of 16 MiB, of each 3.7 MiB",
+        promised: "at most 160 MiB more memory, counted, others served",
+        servers: Kind::is_grpc,
+        try_it: unfinished,
+    },
+];
+
+/// Sends 100 requests whose replies it gives no room.
+fn no_window(kind: &Kind, path: &str, message: &[u8]) -> Outcome {
+    held(kind, &[], 160.0, async |server, hold| {
+        let mut stream = open(server, &kind.connector).await;
+        let requests = streams(100).map(|stream| request(stream, path, message));
+        let blocks = [opening(0)].into_iter().chain(requests);
+        pour(&mut stream, blocks, true).await;
+        hold.others(Moment::Rest).await;
+    })
+    .outcome
+}
+
+/// `EchoRequest` of one byte, whose reply is to have 300,000.
+const ECHO_OF_300_KB: &[u8] = b"\x0A\x01x\x10\xE0\xA7\x12";
+
+fn never_read(kind: &Kind) -> Outcome {
+    let held = held(kind, &[], 256.0, async |server, hold| {
+        let mut stream = open(server, &kind.connector).await;
+        let window = frame(
+            WINDOW_UPDATE,
+            0,
+            0,
+            &(0x7FFF_FFFF_u32 - 65_535).to_be_bytes(),
+        );
+        let requests = streams(10_000).map(|stream| request(stream, ECHO, ECHO_OF_300_KB));
+        let blocks = [opening(0x7FFF_FFFF), window].into_iter().chain(requests);
+        let poured = pour(&mut stream, blocks, false).await;
+        hold.others(Moment::Rest).await;
+        poured
+    });
+    let (sent, end) = held.result;
+    held.outcome.noting(&format!("{sent} bytes sent, {end:?}"))
+}
+
+fn left_open(kind: &Kind) -> Outcome {
+    let flags = ["--max-memory", "256MiB"];
+    let held = held(kind, &flags, 640.0, async |server, hold| {
+        let mut peers = Vec::new();
+        for _ in 0..4 {
+            let mut stream = open(server, &kind.connector).await;
+            let requests: Vec<u8> = streams(16_000)
+                .flat_map(|stream| headers(stream, ECHO))
+                .collect();
+            let blocks = [opening(65_535), requests].into_iter();
+            pour(&mut stream, blocks, false).await;
+            peers.push(stream);
+        }
+        hold.others(Moment::Full).await;
+    });
+    held.outcome.noting(&counted(&held.server))
+}
+
+/// Bytes that are sent of each request: less than the window of a stream.
+const PART: usize = 3_700 << 10;
+
+fn unfinished(kind: &Kind) -> Outcome {
+    let held = held(kind, &[], 160.0, async |server, hold| {
+        let stream = open(server, &kind.connector).await;
+        let (mut sender, connection) = client::handshake(stream).await.expect("a handshake");
+        // The server may end it.
+        let connection = tokio::spawn(async move { drop(connection.await) });
+        let (mut requests, mut sent) = (Vec::new(), 0);
+        for _ in 0..150 {
+            let Ok(ready) = sender.ready().await else {
+                break;
+            };
+            sender = ready;
+            let Ok((reply, mut body)) = sender.send_request(head(server), false) else {
+                break;
+            };
+            // The server may give no more room.
+            let part = time::timeout(Duration::from_secs(1), send_part(&mut body)).await;
+            sent += part.unwrap_or(0);
+            // Dropping one would reset it.
+            requests.push((reply, body));
+        }
+        hold.others(Moment::Rest).await;
+        connection.abort();
+        sent
+    });
+    let errors = held.server.errors();
+    let is_counted = errors.iter().any(|(kind, _)| kind == "max_memory");
+    let came = format!("{} MiB sent: {}", held.result >> 20, counted(&held.server));
+    held.outcome.and(is_counted, &came)
+}
+
+fn head(server: &Server) -> Request<()> {
+    Request::post(format!("http://{}{ECHO}", server.address()))
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(())
+        .expect("a request")
+}
+
+/// Sends the first part of a message of 16 MiB; returns the bytes that left.
+async fn send_part(body: &mut SendStream<Bytes>) -> usize {
+    let text = [&b"\0\x01\0\0\0\x0A\xFB\xFF\xFF\x07"[..], &vec![b'a'; PART]].concat();
+    let mut left = Bytes::from(text);
+    let length = left.len();
+    body.reserve_capacity(length);
+    while !left.is_empty() {
+        let Some(Ok(room)) = poll_fn(|cx| body.poll_capacity(cx)).await else {
+            break;
+        };
+        let next = left.split_to(room.min(left.len()));
+        if body.send_data(next, false).is_err() {
+            break;
+        }
+    }
+    length - left.len()
+}
