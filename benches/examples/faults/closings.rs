@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
-use netping_benches::processes::{Server, time_of_day};
+use netping_benches::processes::{Server, time_of_day, wait};
 use netping_protocol::secure::Connector;
 
 use crate::{
     Fault, Kind, Outcome, counted,
-    frames::{ECHO, HEADERS, PREFACE, frame, headers, opening, ping, request},
+    frames::{
+        ECHO, HEADERS, LARGE_ECHO, PREFACE, WINDOW_UPDATE, frame, headers, opening, ping, request,
+    },
+    lines::large_frame,
     peer::{PATIENCE, Peer},
     serves, word,
 };
 
-pub const FAULTS: [Fault; 10] = [
+pub const FAULTS: [Fault; 12] = [
     Fault {
         what: "silent peer",
         promised: BY_DEADLINE,
@@ -77,7 +80,7 @@ pub const FAULTS: [Fault; 10] = [
     },
     Fault {
         what: "half a request, and a PING every 300 ms",
-        promised: "counted after 1 to 4 s",
+        promised: COUNTED,
         servers: Kind::is_grpc,
         try_it: half_request,
     },
@@ -88,6 +91,31 @@ pub const FAULTS: [Fault; 10] = [
         try_it: |kind| pings(kind, &IDLE, &opening(65_535)),
     },
     Fault {
+        what: "a reply that is never read",
+        promised: COUNTED,
+        servers: Kind::is_tcp,
+        try_it: |kind| {
+            let windows = frame(WINDOW_UPDATE, 0, 0, &0x4000_0000_u32.to_be_bytes());
+            let request = if kind.is_grpc() {
+                let request = request(1, ECHO, LARGE_ECHO);
+                [opening(0x4000_0000), windows, request].concat()
+            } else {
+                large_frame()
+            };
+            untaken(kind, &request, b"")
+        },
+    },
+    Fault {
+        what: "a reply that is taken byte by byte",
+        promised: COUNTED,
+        servers: Kind::is_grpc,
+        try_it: |kind| {
+            let request = [opening(0), request(1, ECHO, LARGE_ECHO)].concat();
+            let single = frame(WINDOW_UPDATE, 0, 1, &1_u32.to_be_bytes());
+            untaken(kind, &request, &single)
+        },
+    },
+    Fault {
         what: "silence after a request",
         promised: BY_DEADLINE,
         servers: Kind::is_tcp,
@@ -96,10 +124,12 @@ pub const FAULTS: [Fault; 10] = [
 ];
 
 const BY_DEADLINE: &str = "closed after 1 to 4 s, counted";
+const COUNTED: &str = "counted after 1 to 4 s";
 
 /// Flags of a server whose deadlines a test can wait for: each is a second.
 pub const SHORT: [&str; 4] = ["--first-byte-timeout", "1s", "--request-timeout", "1s"];
 pub const IDLE: [&str; 2] = ["--idle-timeout", "1s"];
+pub const REPLY: [&str; 2] = ["--reply-timeout", "1s"];
 
 /// Seconds after which a server with such a deadline ends a connection. The machine may be busy, and the clocks
 /// differ a little.
@@ -202,6 +232,25 @@ fn half_request(kind: &Kind) -> Outcome {
             ended = Some(time_of_day() - begun);
             break;
         }
+    }
+    by_deadline(&server, kind, ended)
+}
+
+/// Sends a request and reads nothing, but sends `more` every 100 ms, until the server counts that the reply was not
+/// taken.
+fn untaken(kind: &Kind, request: &[u8], more: &[u8]) -> Outcome {
+    let server = kind.start(&REPLY);
+    let mut peer = Peer::new(&server, &kind.connector);
+    let begun = time_of_day();
+    peer.send(request, PATIENCE).expect("a request");
+    let mut ended = None;
+    for _ in 0..50 {
+        if !server.errors().is_empty() {
+            ended = Some(time_of_day() - begun);
+            break;
+        }
+        wait(Duration::from_millis(100));
+        let _ = peer.send(more, PATIENCE);
     }
     by_deadline(&server, kind, ended)
 }

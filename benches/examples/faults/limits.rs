@@ -21,7 +21,7 @@ use crate::{
     serves, word,
 };
 
-pub const FAULTS: [Fault; 5] = [
+pub const FAULTS: [Fault; 6] = [
     Fault {
         what: "no file descriptors left",
         promised: "less than 0.3 s of CPU in 1 s, and served afterwards",
@@ -39,6 +39,12 @@ pub const FAULTS: [Fault; 5] = [
         promised: "closed, counted; served when there is room",
         servers: Kind::is_tcp,
         try_it: too_many,
+    },
+    Fault {
+        what: "silent peers at --max-connections",
+        promised: "others served within 3 s, counted",
+        servers: Kind::is_tcp,
+        try_it: makes_room,
     },
     Fault {
         what: "a connection above --max-memory",
@@ -124,6 +130,25 @@ fn too_many(kind: &Kind) -> Outcome {
     connections_left(&server);
     let honest = serves(&server, kind);
     Outcome::new(closed.is_some() && is_counted, came).and(honest, word(honest))
+}
+
+fn makes_room(kind: &Kind) -> Outcome {
+    let server = kind.start(&["--max-connections", "3"]);
+    let peers: Vec<_> = (0..3)
+        .map(|_| Peer::new(&server, &kind.connector))
+        .collect();
+    let begun = time_of_day();
+    let mut took = None;
+    while took.is_none() && time_of_day() - begun < 3.0 {
+        took = serves(&server, kind).then(|| time_of_day() - begun);
+    }
+    drop(peers);
+    let counted = counted(&server);
+    let when = took.map_or_else(
+        || "never".to_owned(),
+        |seconds| format!("after {seconds:.1} s"),
+    );
+    Outcome::new(took.is_some(), when).and(counted.starts_with("max_connections"), &counted)
 }
 
 fn above_memory(kind: &Kind) -> Outcome {

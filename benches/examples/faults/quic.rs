@@ -23,13 +23,14 @@ use tokio::{
 
 use crate::{
     Fault, Kind, Outcome,
-    closings::{IDLE, SHORT, by_deadline},
+    closings::{IDLE, REPLY, SHORT, by_deadline},
+    counted,
     limits::drained,
     memory::{LOOK, Moment, held, rest},
     peer::{self, PATIENCE},
 };
 
-pub const FAULTS: [Fault; 7] = [
+pub const FAULTS: [Fault; 9] = [
     Fault {
         what: "half a request on a QUIC stream",
         promised: "ended after 1 to 4 s, counted",
@@ -59,6 +60,18 @@ pub const FAULTS: [Fault; 7] = [
         promised: "at most 160 MiB more memory, others served",
         servers: Kind::is_quic,
         try_it: unfinished,
+    },
+    Fault {
+        what: "100 QUIC streams, 3 MiB of a request on each",
+        promised: "at most 160 MiB more memory, counted, others served",
+        servers: Kind::is_quic,
+        try_it: long_unfinished,
+    },
+    Fault {
+        what: "replies on a QUIC stream, never read",
+        promised: "closed after 1 to 4 s, counted",
+        servers: Kind::is_quic,
+        try_it: untaken,
     },
     Fault {
         what: "3,000 QUIC streams, each reset",
@@ -220,6 +233,43 @@ fn unfinished(kind: &Kind) -> Outcome {
     });
     let came = format!("{} streams", held.result);
     held.outcome.and(held.result > 0, &came)
+}
+
+fn long_unfinished(kind: &Kind) -> Outcome {
+    let held = held(kind, &[], 160.0, async |server, hold| {
+        let peer = connected(kind, server, None).await;
+        let more = Bytes::from(vec![0; 3 << 20]);
+        let mut streams = JoinSet::new();
+        for _ in 0..100 {
+            let (mut send, recv) = peer.connection.open_bi().await.expect("a stream");
+            let mut parts = [request(16 << 20, 1).to_vec().into(), more.clone()];
+            streams.spawn(async move {
+                // The server need not take it.
+                let _ = send.write_all_chunks(&mut parts).await;
+                (send, recv)
+            });
+        }
+        peer.comes_to_rest().await;
+        hold.others(Moment::Rest).await;
+    });
+    let errors = held.server.errors();
+    let is_counted = errors.iter().any(|(kind, _)| kind == "max_memory");
+    held.outcome.and(is_counted, &counted(&held.server))
+}
+
+/// Asks for more than the server keeps for it.
+fn untaken(kind: &Kind) -> Outcome {
+    let server = kind.start(&REPLY);
+    let ended = peer::runtime().block_on(async {
+        let peer = connected(kind, &server, None).await;
+        let begun = time_of_day();
+        let (mut send, _recv) = peer.connection.open_bi().await.expect("a stream");
+        let requests = large_request().repeat(3);
+        send.write_all(&requests).await.expect("bytes");
+        let end = time::timeout(PATIENCE, peer.connection.closed()).await;
+        end.is_ok().then(|| time_of_day() - begun)
+    });
+    by_deadline(&server, kind, ended)
 }
 
 fn resets(kind: &Kind) -> Outcome {
