@@ -1,13 +1,10 @@
 //! The work of every server around its connections: admission, counting, deadlines, drain.
 
 use std::{
-    io,
+    hint, io,
     net::TcpStream,
     os::fd::AsFd,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
@@ -34,8 +31,8 @@ pub(crate) const REAP_INTERVAL: Duration = Duration::from_millis(100);
 /// Pause after an accept that failed for lack of descriptors or memory.
 const BACK_OFF: Duration = Duration::from_millis(100);
 
-/// Looks of the reaper in which closed connections free their memory: a second.
-const REST: u32 = 10;
+/// Time in which closed connections free their memory, and the allocator gives it back to the system.
+const FREEING: Duration = Duration::from_secs(2);
 
 /// Time that connections get to end after the drain has closed them.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -71,8 +68,8 @@ pub struct Chassis {
     /// The load that each request causes beyond its reply.
     pub load: LoadArgs,
     last_log: Mutex<Option<Instant>>,
-    /// Looks of the reaper until connections may be closed for lack of memory again.
-    rest: AtomicU32,
+    /// What the connections held that were closed for lack of memory, in bytes, and when the last of them was.
+    freeing: Mutex<Option<(u64, Instant)>>,
 }
 
 impl Chassis {
@@ -99,7 +96,7 @@ impl Chassis {
             },
             load: args.load,
             last_log: Mutex::new(None),
-            rest: AtomicU32::new(0),
+            freeing: Mutex::new(None),
         }
     }
 
@@ -206,18 +203,14 @@ impl Chassis {
         let excess = || own_resident_bytes()?.checked_sub(self.max_memory?);
         let excess = excess().filter(|excess| *excess > 0);
         self.connections.set_full(excess.is_some());
-        // What was closed frees its memory a little later.
-        let is_resting = self.rest.load(Ordering::Relaxed) > 0;
-        if is_resting {
-            self.rest.fetch_sub(1, Ordering::Relaxed);
+        if excess.is_some() {
+            give_memory_back();
         }
-        let closed = excess.filter(|_| !is_resting);
-        let closed = closed.map_or(0, |excess| self.connections.close_largest(excess));
+        let closed = self.close_largest(excess.unwrap_or(0));
         for _ in 0..closed {
             self.count_error(MAX_MEMORY);
         }
         if closed > 0 {
-            self.rest.store(REST, Ordering::Relaxed);
             tracing::warn!(
                 closed,
                 "--max-memory is reached: closing the connections that hold most"
@@ -226,6 +219,25 @@ impl Chassis {
         for kind in self.connections.reap(self.deadlines) {
             self.count_deadline(kind);
         }
+    }
+
+    /// Closes the connections that hold most, if the process has `excess` bytes too much; returns their number. What was
+    /// closed before is not closed for once more.
+    fn close_largest(&self, excess: u64) -> usize {
+        let now = clock::now();
+        // Every change is a single step.
+        let mut freeing = self.freeing.lock().unwrap_or_else(PoisonError::into_inner);
+        let recent = freeing.filter(|(_, since)| now - *since < FREEING);
+        let before = recent.map_or(0, |(bytes, _)| bytes);
+        let lacking = excess.saturating_sub(before);
+        if lacking == 0 {
+            return 0;
+        }
+        let (closed, bytes) = self.connections.close_largest(lacking);
+        if closed > 0 {
+            *freeing = Some((before + bytes, now));
+        }
+        closed
     }
 
     /// Lets all connections finish. Closes those whose peers have nothing in flight, but do not answer a
@@ -260,6 +272,13 @@ impl Chassis {
         // A connection that stays now is stuck in its own work; the process ends without it.
         let _ = time::timeout(CLOSE_TIMEOUT, connections.empty()).await;
     }
+}
+
+/// Has the allocator give freed memory back to the system. mimalloc does that only when it is asked for a large block
+/// after the time for which it keeps what is freed: a process that is at rest would keep all of it.
+fn give_memory_back() {
+    const LARGE: usize = 8 << 20;
+    drop(hint::black_box(Vec::<u8>::with_capacity(LARGE)));
 }
 
 /// Sets the option that every accepted connection has: replies leave at once.

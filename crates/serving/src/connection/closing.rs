@@ -217,16 +217,16 @@ impl Connections {
         overdue
     }
 
-    /// Closes the connections that hold most, until these held `bytes` together; returns their number. Those that hold
-    /// little stay.
-    pub fn close_largest(&self, bytes: u64) -> usize {
+    /// Closes the connections that hold most, until these held `bytes` together; returns their number, and the bytes that
+    /// they held. Those that hold little stay.
+    pub fn close_largest(&self, bytes: u64) -> (usize, u64) {
         let open = self.lock();
         let holding = open.entries.iter().map(|(_, entry)| entry);
         let holding = holding.filter(|entry| entry.tally.closed.get().is_none());
         let mut holding: Vec<_> = holding.map(|own| (own.tally.memory(), own)).collect();
         holding.retain(|(memory, _)| *memory >= LITTLE);
         holding.sort_by_key(|(memory, _)| Reverse(*memory));
-        let (mut freed, mut closed) = (0, 0);
+        let (mut closed, mut freed) = (0, 0);
         for (memory, entry) in holding {
             if freed >= bytes {
                 break;
@@ -235,7 +235,7 @@ impl Connections {
             closed += 1;
             entry.close(MAX_MEMORY);
         }
-        closed
+        (closed, freed)
     }
 
     /// Closes the connections on which nothing is under way.
@@ -271,12 +271,12 @@ mod tests {
                 .each_ref()
                 .map(|own| own.connection().closed().is_some())
         };
-        assert_eq!(connections.close_largest(1), 1);
+        assert_eq!(connections.close_largest(1), (1, 5 << 20));
         assert_eq!(closed(), [false, false, true, false]);
         // One that is closed already frees nothing more.
-        assert_eq!(connections.close_largest((3 << 20) + 1), 2);
+        assert_eq!(connections.close_largest((3 << 20) + 1), (2, 4 << 20));
         assert_eq!(closed(), [true, false, true, true]);
-        assert_eq!(connections.close_largest(1), 0);
+        assert_eq!(connections.close_largest(1), (0, 0));
         drop(held);
         assert!(
             guards
