@@ -6,12 +6,11 @@ use std::{
     net::{Shutdown as Direction, SocketAddr, TcpStream},
     sync::Arc,
     thread,
-    time::Duration,
 };
 
 use bytes::BytesMut;
 use netping_protocol::codec::{Codec, LINGER, Limits, Violation};
-use netping_serving::{Chassis, Connection, Held, REPLY_TIMEOUT, clock};
+use netping_serving::{Chassis, Connection, Held, Wait};
 use rustls::ServerConnection;
 
 /// Bytes of room to read into, and bytes of replies to pipelined requests that are gathered.
@@ -26,6 +25,8 @@ pub(crate) struct ConnectionThread {
     /// TLS state; `None` in clear text.
     pub tls: Option<ServerConnection>,
     pub connection: Connection,
+    /// The wait of a write for the peer.
+    pub write: Wait,
     /// True to poll the socket without sleeping.
     pub busy: bool,
     pub chassis: Arc<Chassis>,
@@ -57,10 +58,8 @@ impl ConnectionThread {
                     codec.refuse(&violation, &mut output);
                     self.refuse(&violation, &output);
                 }
-                // Reads have no time limit.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    self.chassis.count_deadline(REPLY_TIMEOUT);
-                }
+                // The reaper has closed it, and counted that.
+                Err(_) if self.connection.closed().is_some() => {}
                 Err(error) => {
                     tracing::debug!(peer = ?self.address(), "connection: {error}");
                     self.chassis.count_failure(&error);
@@ -84,8 +83,6 @@ impl ConnectionThread {
     /// Answers requests until the peer closes; returns the bytes of a request that is not whole.
     fn echo(&mut self, codec: &mut Codec, output: &mut BytesMut) -> io::Result<usize> {
         self.stream.set_nonblocking(self.busy)?;
-        self.stream
-            .set_write_timeout(self.chassis.reply_timeout())?;
         let load = self.chassis.load;
         let mut input = vec![0; CHUNK];
         let mut filled = 0;
@@ -170,7 +167,7 @@ impl ConnectionThread {
 
     /// Reads at least one byte; returns 0 at the end.
     fn read(&mut self, chunk: &mut [u8]) -> io::Result<usize> {
-        let read = match self.persist(None, |stream| stream.read(chunk)) {
+        let read = match self.persist(|stream| stream.read(chunk)) {
             // A TLS peer closed without saying so: a request that is cut off shows it.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
             read => read?,
@@ -181,29 +178,29 @@ impl ConnectionThread {
 
     /// Writes the bytes of both.
     fn write_all(&mut self, both: [&[u8]; 2]) -> io::Result<()> {
-        let limit = self.chassis.reply_timeout();
+        // The peer's system may take nothing.
+        self.write.set(true);
         let mut slices = both.map(IoSlice::new);
         let mut left = &mut slices[..];
         IoSlice::advance_slices(&mut left, 0);
         while !left.is_empty() {
-            let written = self.persist(limit, |stream| stream.write_vectored(left))?;
+            let written = self.persist(|stream| stream.write_vectored(left))?;
             IoSlice::advance_slices(&mut left, written);
+            self.write.take(written);
         }
         // TLS may have buffered a part.
         if self.tls.is_some() {
-            self.persist(limit, |stream| stream.flush().map(|()| 0))?;
+            self.persist(|stream| stream.flush().map(|()| 0))?;
         }
         Ok(())
     }
 
-    /// Repeats a call that is interrupted or, with busy polling and within the limit, would block.
+    /// Repeats a call that is interrupted or, with busy polling, would block.
     fn persist(
         &mut self,
-        limit: Option<Duration>,
         mut call: impl FnMut(&mut dyn ReadWrite) -> io::Result<usize>,
     ) -> io::Result<usize> {
         let mut socket = &*self.stream;
-        let mut begun = None;
         loop {
             let result = match &mut self.tls {
                 None => call(&mut socket),
@@ -213,12 +210,6 @@ impl ConnectionThread {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // Another thread may need this core.
                 Err(error) if self.busy && error.kind() == io::ErrorKind::WouldBlock => {
-                    if let Some(limit) = limit {
-                        let now = clock::now();
-                        if now - *begun.get_or_insert(now) >= limit {
-                            return Err(error);
-                        }
-                    }
                     thread::yield_now();
                 }
                 result => return result,

@@ -11,7 +11,7 @@ use netping_protocol::{
     units::bytes_in,
 };
 use netping_serving::{
-    Chassis, Listening, Profile, Result,
+    Chassis, Listening, Profile, Result, Wait,
     args::{ServerArgs, StreamArgs, TlsArgs},
     blocking,
     service::Service,
@@ -68,6 +68,7 @@ fn serve(mut listening: Listening, args: &ServerArgs<ThreadsArgs>) -> Result<()>
             Ok(tls) => ConnectionThread {
                 stream,
                 tls,
+                write: Wait::new(&connection),
                 connection,
                 busy,
                 chassis: own_chassis,

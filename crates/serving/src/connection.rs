@@ -306,8 +306,7 @@ impl Active {
 
 impl Drop for Active {
     fn drop(&mut self) {
-        let tally = &self.wait.connection().tally;
-        tally.active.fetch_sub(1, Ordering::AcqRel);
+        self.wait.tally.active.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

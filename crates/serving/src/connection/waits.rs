@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::Connection;
+use super::{Connection, Connections, Tally};
 
 /// The kind under which a reply that the peer does not take is counted.
 pub const REPLY_TIMEOUT: &str = "reply_timeout";
@@ -66,7 +66,8 @@ impl Periods {
 /// A reply of a connection, and the wait for the peer to take it.
 #[derive(Debug)]
 pub struct Wait {
-    connection: Arc<Connection>,
+    pub(super) tally: Arc<Tally>,
+    connections: Arc<Connections>,
     /// Period in which it began.
     since: Option<usize>,
     /// Bytes that the peer has taken since.
@@ -75,17 +76,13 @@ pub struct Wait {
 
 impl Wait {
     /// Returns that of a reply for which nobody waits yet.
-    pub fn new(connection: &Arc<Connection>) -> Self {
+    pub fn new(connection: &Connection) -> Self {
         Self {
-            connection: Arc::clone(connection),
+            tally: Arc::clone(&connection.tally),
+            connections: Arc::clone(&connection.connections),
             since: None,
             taken: 0,
         }
-    }
-
-    /// Returns the connection.
-    pub fn connection(&self) -> &Arc<Connection> {
-        &self.connection
     }
 
     /// Notes whether the reply waits for the peer. A wait that has begun goes on.
@@ -105,17 +102,12 @@ impl Wait {
     }
 
     fn change(&mut self, is_waiting: bool) {
-        let waits = &self.connection.tally.waits.0;
+        let waits = &self.tally.waits.0;
         if let Some(since) = self.since.take() {
             waits[since].fetch_sub(1, Ordering::Relaxed);
         }
         if is_waiting {
-            let current = self
-                .connection
-                .connections
-                .periods
-                .current
-                .load(Ordering::Relaxed);
+            let current = self.connections.periods.current.load(Ordering::Relaxed);
             waits[current].fetch_add(1, Ordering::Relaxed);
             self.since = Some(current);
             self.taken = 0;
@@ -131,7 +123,6 @@ impl Drop for Wait {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Connections;
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(4);
