@@ -107,14 +107,26 @@ where
 
 /// The memory that is reserved for a reply, which its service puts into the response's extensions.
 ///
-/// The connection takes a part when the window has room for some of it, and the last one ends the
-/// reservation: one part of a reply may wait there for the peer.
+/// The connection takes a part when the window has room for some of it, and keeps it until the socket has taken it. The
+/// last part to leave ends the reservation.
 #[derive(Debug, Clone)]
 pub(crate) struct Hold(
-    #[expect(dead_code, reason = "held until it is dropped")] pub Reserved,
+    pub Reserved,
     /// Length of the parts in which messages are handed over, in bytes.
     pub usize,
 );
+
+/// A part of a reply, and the memory reserved for all of it.
+struct Part(
+    Bytes,
+    #[expect(dead_code, reason = "held until it is dropped")] Reserved,
+);
+
+impl AsRef<[u8]> for Part {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
 
 /// A reply. It is dropped when its last part has left for the connection.
 pub(crate) struct ReplyBody {
@@ -131,10 +143,11 @@ impl ReplyBody {
     /// Returns the next part of a message, or the whole of one for which nothing is reserved. The rest waits for the
     /// peer.
     fn part(&mut self, mut data: Bytes) -> BodyFrame {
-        if let Some(Hold(_, part)) = self.hold
-            && data.len() > part
-        {
-            self.rest = data.split_off(part);
+        if let Some(Hold(reserved, part)) = &self.hold {
+            if data.len() > *part {
+                self.rest = data.split_off(*part);
+            }
+            data = Bytes::from_owner(Part(data, reserved.clone()));
         }
         if let Some(active) = &mut self.active {
             active.wait.set(true);
