@@ -102,6 +102,11 @@ impl<T: Transport> ConnectionSlot<T> {
         }
     }
 
+    /// Returns a wait until the server has been told of the end of the connection, which may be dropped meanwhile.
+    pub fn last_words(&self) -> impl Future<Output = ()> + use<T> {
+        self.transport.last_words()
+    }
+
     /// Opens the connection before there are requests, and returns its security.
     pub async fn open(&self) -> Result<Option<Negotiated>, Failure> {
         let mut milestones = Milestones::untimed();

@@ -6,7 +6,7 @@ use std::{
     sync::mpsc::{Receiver, Sender},
 };
 
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, TryStreamExt, future::join_all, stream};
 use netping_measure::{
     error_kind::ErrorKind,
     recorder::{Interval, Sink},
@@ -127,7 +127,9 @@ impl<T: Transport> WorkerPart<T> {
         events.send(Event::Done(Box::new(report)));
         // Connections stay open until their account has been read, which the end of the channel shows.
         while self.started.changed().await.is_ok() {}
+        let last_words: Vec<_> = slots.iter().map(|slot| slot.last_words()).collect();
         drop(slots);
+        join_all(last_words).await;
     }
 
     /// Opens this worker's connections. With a limited number of requests on each, only the first

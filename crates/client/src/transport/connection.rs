@@ -23,6 +23,11 @@ pub trait Transport: Clone + 'static {
     fn quic_paths(&self) -> Option<&QuicPaths> {
         None
     }
+
+    /// Returns a wait until the servers have been told of the end of its connections, which may be dropped meanwhile.
+    fn last_words(&self) -> impl Future<Output = ()> + use<Self> {
+        async {}
+    }
 }
 
 /// An open connection, or a caller's handle on it.

@@ -105,6 +105,15 @@ impl Transport for Http {
     fn quic_paths(&self) -> Option<&QuicPaths> {
         self.quic.as_ref()?.quic_paths()
     }
+
+    fn last_words(&self) -> impl Future<Output = ()> + use<> {
+        let words = self.quic.as_ref().map(Quic::last_words);
+        async {
+            if let Some(words) = words {
+                words.await;
+            }
+        }
+    }
 }
 
 /// A caller's handle on a connection.

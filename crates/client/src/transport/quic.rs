@@ -40,7 +40,7 @@ const IDLE_MS: u32 = 10_000;
 /// Time that one of several addresses may keep the others waiting.
 const EACH_ADDRESS: Duration = Duration::from_secs(1);
 
-/// Time for a failed connection to send the reason.
+/// Time for a connection to send the reason of its end.
 const LAST_WORDS: Duration = Duration::from_millis(50);
 
 /// Opens QUIC connections, all on one socket. A worker clones a transport that has opened none yet, several times: the
@@ -160,6 +160,21 @@ impl Transport for Quic {
 
     fn quic_paths(&self) -> Option<&QuicPaths> {
         Some(&self.paths)
+    }
+
+    fn last_words(&self) -> impl Future<Output = ()> + use<> {
+        let sockets: Vec<_> = self
+            .sockets
+            .iter()
+            .filter_map(OnceLock::get)
+            .cloned()
+            .collect();
+        async move {
+            for socket in sockets {
+                // The packets leave at once; the wait is for what may have to be sent again.
+                let _ = time::timeout(LAST_WORDS, socket.wait_idle()).await;
+            }
+        }
     }
 }
 
