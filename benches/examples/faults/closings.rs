@@ -15,7 +15,7 @@ use crate::{
     serves, word,
 };
 
-pub const FAULTS: [Fault; 12] = [
+pub const FAULTS: [Fault; 13] = [
     Fault {
         what: "silent peer",
         promised: BY_DEADLINE,
@@ -102,6 +102,15 @@ pub const FAULTS: [Fault; 12] = [
             } else {
                 large_frame()
             };
+            untaken(kind, &request, b"")
+        },
+    },
+    Fault {
+        what: "a reply for which there is no window",
+        promised: COUNTED,
+        servers: Kind::is_grpc,
+        try_it: |kind| {
+            let request = [opening(0), request(1, ECHO, LARGE_ECHO)].concat();
             untaken(kind, &request, b"")
         },
     },

@@ -24,7 +24,7 @@ mod relay;
 mod replay;
 mod restarts;
 
-use std::{env, path::Path, process::ExitCode};
+use std::{env, path::Path, process::ExitCode, thread};
 
 use netping_benches::processes::{self, Server, netping, plain, time_of_day};
 use netping_report::table::{Column, Table};
@@ -45,6 +45,9 @@ struct Fault {
     servers: fn(&Kind) -> bool,
     try_it: fn(&Kind) -> Outcome,
 }
+
+/// Servers on which a fault that does little but wait is tried at once.
+const AT_ONCE: usize = 4;
 
 const COLUMNS: [Column; 5] = [
     Column::text("fault"),
@@ -121,23 +124,52 @@ fn check(choice: &Choice, certificates: &Path) -> [usize; 3] {
         &client::FAULTS,
     ];
     let (mut rows, mut counts) = (Vec::new(), [0; 3]);
-    for fault in faults.into_iter().flatten() {
-        for kind in kinds(choice.is_all, certificates) {
-            let row = format!("{}, {}", fault.what, kind.name);
-            if !(fault.servers)(&kind) || !row.contains(&choice.only) {
-                continue;
+    for (number, faults) in faults.into_iter().enumerate() {
+        // Those of the first kind do little but wait.
+        let at_once = if number == 0 { AT_ONCE } else { 1 };
+        for fault in faults {
+            let mut kinds = kinds(choice.is_all, certificates);
+            kinds.retain(|kind| {
+                let row = format!("{}, {}", fault.what, kind.name);
+                (fault.servers)(kind) && row.contains(&choice.only)
+            });
+            for (kind, outcome) in kinds.iter().zip(outcomes(fault, &kinds, choice, at_once)) {
+                let Outcome { came, verdict } = outcome;
+                counts[verdict as usize] += 1;
+                let row = [fault.what, kind.name, fault.promised, &came, verdict.name()];
+                rows.push(row.map(str::to_owned).to_vec());
             }
-            let begun = time_of_day();
-            let Outcome { came, verdict } = tried(choice.is_long, || (fault.try_it)(&kind));
-            counts[verdict as usize] += 1;
-            let took = time_of_day() - begun;
-            eprintln!("{row}: {came} ({took:.1} s): {}", verdict.name());
-            let row = [fault.what, kind.name, fault.promised, &came, verdict.name()];
-            rows.push(row.map(str::to_owned).to_vec());
         }
     }
     println!("{}", Table::whole(&COLUMNS, &rows));
     counts
+}
+
+/// Tries a fault on each of these servers, on so many at once, and says what came.
+fn outcomes(fault: &Fault, kinds: &[Kind], choice: &Choice, at_once: usize) -> Vec<Outcome> {
+    let outcome = |kind: &Kind| {
+        let begun = time_of_day();
+        let outcome = tried(choice.is_long, || (fault.try_it)(kind));
+        let took = time_of_day() - begun;
+        let Outcome { came, verdict } = &outcome;
+        let (what, name) = (fault.what, kind.name);
+        eprintln!("{what}, {name}: {came} ({took:.1} s): {}", verdict.name());
+        outcome
+    };
+    let outcome = &outcome;
+    let groups = kinds.chunks(at_once).map(|group| {
+        thread::scope(|scope| {
+            let trials: Vec<_> = group
+                .iter()
+                .map(|kind| scope.spawn(move || outcome(kind)))
+                .collect();
+            trials
+                .into_iter()
+                .map(|trial| trial.join().expect("a trial catches its panics"))
+                .collect::<Vec<_>>()
+        })
+    });
+    groups.flatten().collect()
 }
 
 /// Returns true if an honest client is served without a failure.

@@ -63,7 +63,7 @@ pub const FAULTS: [Fault; 9] = [
     },
     Fault {
         what: "100 QUIC streams, 3 MiB of a request on each",
-        promised: "at most 160 MiB more memory, counted, others served",
+        promised: "at most 192 MiB more memory, counted, others served",
         servers: Kind::is_quic,
         try_it: long_unfinished,
     },
@@ -236,7 +236,7 @@ fn unfinished(kind: &Kind) -> Outcome {
 }
 
 fn long_unfinished(kind: &Kind) -> Outcome {
-    let held = held(kind, &[], 160.0, async |server, hold| {
+    let held = held(kind, &[], 192.0, async |server, hold| {
         let peer = connected(kind, server, None).await;
         let more = Bytes::from(vec![0; 3 << 20]);
         let mut streams = JoinSet::new();
