@@ -8,7 +8,7 @@ use std::{
     task::{Context, Poll, ready},
 };
 
-use h2::Reason;
+use netping_http2::Reason;
 use netping_protocol::tls;
 use netping_serving::{
     Accepted, Chassis, Connection, IDLE_TIMEOUT, MAX_CONNECTIONS, echo::goodbye,
@@ -56,13 +56,8 @@ impl ConnectedStream {
         let Some(kind) = self.connection.closed() else {
             return;
         };
-        let reason = if is_excess(kind) {
-            Reason::ENHANCE_YOUR_CALM
-        } else {
-            Reason::NO_ERROR
-        };
         if self.sent.may_leave() {
-            let goodbye = goaway(reason, kind);
+            let goodbye = goaway(reason(kind), kind);
             let parts = [IoSlice::new(&goodbye)];
             self.sent.read(&parts, goodbye.len());
             if let Ok(mut stream) = self.stream() {
@@ -74,9 +69,14 @@ impl ConnectedStream {
     }
 }
 
-/// Returns true if a connection that is closed for this reason was too much for the server, and not only unused.
-pub(crate) fn is_excess(kind: &str) -> bool {
-    ![IDLE_TIMEOUT, MAX_CONNECTIONS].contains(&kind)
+/// Returns the error code with which the peer is told that its connection is closed, by the name under which that is
+/// counted: NO_ERROR if it was only unused.
+pub(crate) fn reason(kind: &str) -> Reason {
+    if [IDLE_TIMEOUT, MAX_CONNECTIONS].contains(&kind) {
+        Reason::NO_ERROR
+    } else {
+        Reason::ENHANCE_YOUR_CALM
+    }
 }
 
 impl Connected for ConnectedStream {

@@ -94,17 +94,12 @@ impl SentFrames {
 }
 
 /// Returns a GOAWAY that says in words why the server closes the connection.
-pub(crate) fn goaway(reason: Reason, words: &str) -> Vec<u8> {
+pub(crate) fn goaway(reason: netping_http2::Reason, words: &str) -> Vec<u8> {
     let length = (8 + words.len() as u32).to_be_bytes();
     // Which requests have been served is not known: any may have been.
     let last_stream = [0x7f, 0xff, 0xff, 0xff];
     let head = [&length[1..], &[GOAWAY, 0, 0, 0, 0, 0], &last_stream].concat();
-    [
-        &head,
-        &u32::from(reason).to_be_bytes()[..],
-        words.as_bytes(),
-    ]
-    .concat()
+    [&head, &reason.0.to_be_bytes()[..], words.as_bytes()].concat()
 }
 
 #[cfg(test)]
@@ -151,7 +146,7 @@ mod tests {
 
     #[test]
     fn a_goodbye_follows_whole_frames_once() {
-        let goodbye = goaway(Reason::ENHANCE_YOUR_CALM, "why");
+        let goodbye = goaway(netping_http2::Reason::ENHANCE_YOUR_CALM, "why");
         assert_eq!(goodbye[..3], [0, 0, 11]);
         let frames = [frame(0, &[7; 3]), frame(1, b""), goodbye].concat();
         let mut sent = SentFrames::default();

@@ -68,7 +68,7 @@ pub struct Chassis {
     /// The load that each request causes beyond its reply.
     pub load: LoadArgs,
     last_log: Mutex<Option<Instant>>,
-    /// What the connections held that were closed for lack of memory, in bytes, and when the last of them was.
+    /// Bytes that the connections held which were closed for lack of memory, and when the last of them was.
     freeing: Mutex<Option<(u64, Instant)>>,
 }
 

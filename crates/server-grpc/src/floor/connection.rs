@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::{Buf, BytesMut};
-use netping_http2::{Reason, server::Server};
+use netping_http2::server::Server;
 use netping_protocol::secure::Stream;
 use netping_serving::{Ending, Guard};
 use tokio::{
@@ -20,7 +20,7 @@ use tokio::{
 };
 
 use super::{End, Floor, calls::Calls, is_tls, routes::Called};
-use crate::{connected::is_excess, received_frames::ReceivedFrames};
+use crate::{connected::reason, received_frames::ReceivedFrames};
 
 /// Length of the buffer into which the connections of a thread read, in bytes.
 const READ: usize = 64 << 10;
@@ -88,12 +88,7 @@ impl Connection {
         let Some(kind) = self.guard.connection().closed() else {
             return;
         };
-        let reason = if is_excess(kind) {
-            Reason::ENHANCE_YOUR_CALM
-        } else {
-            Reason::NO_ERROR
-        };
-        self.http2.close(reason, kind);
+        self.http2.close(reason(kind), kind);
         poll_fn(|cx| {
             // The connection is done, however this ends.
             let _ = self.poll_write(cx);

@@ -31,7 +31,7 @@ pub struct Deadlines {
     pub reply: Duration,
 }
 
-/// What the reaper saw of a connection when it last looked.
+/// The state of a connection when the reaper last looked.
 #[derive(Debug)]
 pub(super) struct Seen {
     /// Time of admission, then of the last change.
