@@ -40,9 +40,8 @@ pub fn is_own(args: &[String]) -> bool {
 pub fn main(args: &[String]) -> ExitCode {
     let args = match args {
         [on, core, rest @ ..] if on == ON => {
-            let own = cores::own();
-            if let (Ok(core), [_, _, ..]) = (core.parse::<usize>(), &own[..]) {
-                cores::confine(&own[core..=core]);
+            if let Ok(core) = core.parse() {
+                confine_to_core(core);
             }
             rest
         }
@@ -60,6 +59,13 @@ pub fn main(args: &[String]) -> ExitCode {
     match Cli::try_parse_from(line) {
         Ok(cli) => commands::run(cli),
         Err(error) => error.exit(),
+    }
+}
+
+/// Confines the calling thread, and those that it starts later, to the client's core or the server's, if there are two.
+pub fn confine_to_core(core: usize) {
+    if let own @ [_, _, ..] = &cores::own()[..] {
+        cores::confine(&own[core..=core]);
     }
 }
 

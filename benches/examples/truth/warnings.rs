@@ -1,11 +1,21 @@
 //! Warnings: troubles that are made, and the warnings that they must raise, and no other.
 
-use std::{ffi::OsStr, fs, path::PathBuf, time::Duration};
+use std::{
+    ffi::OsStr,
+    fs,
+    io::{Read, Write},
+    net::TcpListener,
+    path::PathBuf,
+    thread,
+    time::Duration,
+};
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use netping_benches::processes::{CLIENT, Client, Said, Server, address, hogs, wait};
+use netping_benches::processes::{
+    CLIENT, Client, SERVER, Said, Server, address, confine_to_core, hogs, wait,
+};
 
 use crate::{Extent, Tell, Truth};
 
@@ -29,7 +39,7 @@ pub struct Trouble {
     pub may: &'static [&'static str],
 }
 
-const TROUBLES: [Trouble; 9] = [
+const TROUBLES: [Trouble; 10] = [
     Trouble {
         what: "no trouble",
         run: quiet,
@@ -102,6 +112,13 @@ const TROUBLES: [Trouble; 9] = [
     Trouble {
         what: "server bound",
         run: server_bound,
+        possible: || true,
+        must: &[],
+        may: &[],
+    },
+    Trouble {
+        what: "a server that ends each connection",
+        run: closing_server,
         possible: || true,
         must: &[],
         may: &[],
@@ -305,6 +322,21 @@ fn clock_set() -> Said {
     wait_into_window(1.0);
     fs::write(&offset, "+10\n").expect("an offset");
     client.finish()
+}
+
+/// A web server that ends each connection with its reply; one caller, whose time is spent on connections.
+fn closing_server() -> Said {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let url = format!("http://{}/", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        confine_to_core(SERVER);
+        for mut client in listener.incoming().flatten() {
+            let _ = client.read(&mut [0; 4096]);
+            let _ = client.write_all(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok");
+        }
+    });
+    let load = ["-c", "1", "-d", "3s", "--warmup", "500ms"];
+    Client::start(&[&["throughput", &url], &load[..]].concat()).finish()
 }
 
 /// Counts as right only if the limit is told.

@@ -33,7 +33,7 @@ use netping_client::{
 use netping_measure::status::Status;
 use netping_report::text;
 use netping_results::{
-    format::{on_lines, on_one_line},
+    format::{on_lines, on_one_line, plural},
     run::{Kind, PLACEMENT, Pairing, Place, Run, Step},
     warning::{ForeignLoad, Warning},
 };
@@ -411,9 +411,8 @@ impl Runner {
                 return Ok(None);
             }
             if step.summary.unserved() > 0 {
-                let callers = plan.load.callers;
-                self.console
-                    .remark(&format!("{}, {callers} callers:", step.name()));
+                let callers = plural(plan.load.callers as u64, "caller");
+                self.console.remark(&format!("{}, {callers}:", step.name()));
                 for line in troubles(&step, plan.target.url.scheme, &outcome.report.details) {
                     self.console.remark(&line);
                 }

@@ -27,7 +27,7 @@ pub fn troubles(step: &Step, scheme: Scheme, details: &BTreeMap<ErrorKind, Strin
     let came_late = "came after the window: counted as latency samples, but not for the rate";
     let outside = "failed before or after the window, and are not in the column 'failed'";
     let lost = "opened in place of lost ones";
-    let ended = "opened because the server had ended the one before; opening is part of the next request's time";
+    let ended = "opened because the server had ended the one before; closing that and opening one is part of the next request's time";
     let others = [
         (accounting.in_flight, REQUESTS, no_reply),
         (

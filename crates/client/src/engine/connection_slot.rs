@@ -159,11 +159,12 @@ impl<T: Transport> ConnectionSlot<T> {
         Ok(())
     }
 
-    /// Closes the connection behind `held` if it has served its requests. Called after a request's
-    /// end, so that closing is in no request's time.
+    /// Closes the connection behind `held` if it has served as many requests as it was opened for. Called after a
+    /// request's end, so that this is in no request's time. Where the server has ended the connection, the
+    /// next request closes it: to any client of such a server, that is a part of what the next request takes.
     pub fn release(&self, held: &mut Option<Held<T::Connection>>) {
         self.retire(held);
-        if self.used.get() >= self.limit {
+        if self.used.get() >= self.limit && !self.spent.get() {
             *held = None;
             self.spare.take();
         }
@@ -371,5 +372,22 @@ mod tests {
         slot.discard(&mut held);
         begin(&slot, &mut held).await;
         assert_eq!(opened(&slot), (3, 1, 1));
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn a_connection_that_the_server_has_ended_is_closed_by_the_next_request() {
+        let once = ConnectionSlot::new(Rc::new(Shareable::default()), Some(NonZeroU64::MIN));
+        let kept = ConnectionSlot::new(Rc::new(Shareable::default()), None);
+        for (slot, is_ended, is_closed) in [
+            (&once, false, true),
+            (&kept, false, false),
+            (&kept, true, false),
+        ] {
+            let mut held = None;
+            begin(slot, &mut held).await;
+            slot.transport.ended.set(is_ended);
+            slot.release(&mut held);
+            assert_eq!(held.is_none(), is_closed, "{is_ended}");
+        }
     }
 }

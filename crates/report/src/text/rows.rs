@@ -2,7 +2,7 @@
 
 use netping_measure::times::Time;
 use netping_results::{
-    format::thousands,
+    format::{plural, thousands},
     metric::{self, Metric},
     run::{Kind, Measurement, Run, Step, StepSettings},
 };
@@ -110,10 +110,10 @@ impl Rows {
         if self.kind != Kind::Quick {
             return None;
         }
-        let callers = step.settings.callers;
+        let callers = plural(step.settings.callers as u64, "caller");
         let width = terminal_width().unwrap_or(usize::MAX);
         let drawn = bars(&step.histograms.times[Time::Response], is_unicode(), width);
-        (!drawn.is_empty()).then(|| format!("\nresponse times with {callers} callers\n{drawn}"))
+        (!drawn.is_empty()).then(|| format!("\nresponse times with {callers}\n{drawn}"))
     }
 }
 
@@ -153,8 +153,8 @@ fn knee(sweep: &[Measurement<'_>]) -> Option<String> {
         "grows by less than 5%"
     };
     Some(format!(
-        "knee: {} callers with {} req/s and p99 {}; with more callers, the rate {growth}, and p99 rises to {}",
-        own.settings().callers,
+        "knee: {} with {} req/s and p99 {}; with more callers, the rate {growth}, and p99 rises to {}",
+        plural(own.settings().callers as u64, "caller"),
         value_of(&metric::RATE, own),
         value_in_words(&metric::P99, own),
         value_in_words(&metric::P99, next),
