@@ -25,8 +25,8 @@ const RUNS: usize = 20;
 /// Runs at most, until one that nothing else disturbed.
 const MOST: usize = 5;
 
-/// The warning that other programs disturbed a run.
-const FOREIGN: &str = "FOREIGN_LOAD";
+/// The warnings of a run that was disturbed: by other programs, or by a machine that woke its threads late.
+const DISTURBED: [&str; 2] = ["FOREIGN_LOAD", "CLIENT_STARVED"];
 
 /// A trouble: its name, the run with it, the warnings that it must raise, and those that may come
 /// with it.
@@ -165,17 +165,18 @@ pub fn make(trouble: &Trouble, runs: usize, extent: Extent) -> Truth {
     }
 }
 
-/// Returns the first run that no other program disturbed, unless that is the trouble; the last of a few
-/// that were tried, otherwise.
+/// Returns the first run that was not disturbed, unless that is the trouble; the last of a few that were tried,
+/// otherwise.
 fn undisturbed(trouble: &Trouble) -> Said {
-    let is_trouble = |names: &[&str]| names.contains(&FOREIGN);
+    let is_trouble = |name: &str| trouble.must.contains(&name) || trouble.may.contains(&name);
     let mut said = (trouble.run)();
     for _ in 1..MOST {
-        let is_disturbed = said.warnings().contains(&FOREIGN);
-        if !is_disturbed || is_trouble(trouble.must) || is_trouble(trouble.may) {
+        let found = said.warnings();
+        let is_disturbed = |name: &&&str| !is_trouble(name) && found.contains(*name);
+        let Some(name) = DISTURBED.iter().find(is_disturbed) else {
             break;
-        }
-        eprintln!("run again: {FOREIGN}");
+        };
+        eprintln!("run again: {name}");
         said = (trouble.run)();
     }
     said
