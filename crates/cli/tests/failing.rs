@@ -629,13 +629,31 @@ fn a_log_that_cannot_be_written_ends_neither_server_nor_client() {
 #[test]
 fn silent_connections_do_not_block_the_metrics() {
     let server = Server::start("tokio", &[]);
-    let address = server.metrics.strip_prefix("http://").unwrap();
-    let address = address.strip_suffix("/metrics").unwrap();
-    let silent: Vec<_> = (0..140)
-        .map(|_| TcpStream::connect(address).unwrap())
+    // More than are served at a time.
+    let silent: Vec<_> = (0..270)
+        .map(|_| TcpStream::connect(server.metrics_address()).unwrap())
         .collect();
     assert_eq!(server.reading().requests(), Some(0));
     drop(silent);
+}
+
+#[test]
+fn all_clients_of_a_run_get_the_metrics() {
+    let server = Server::start("tokio", &[]);
+    let mut clients: Vec<_> = (0..200)
+        .map(|_| TcpStream::connect(server.metrics_address()).unwrap())
+        .collect();
+    // The last to come asks first.
+    for client in clients.iter_mut().rev() {
+        client
+            .write_all(b"GET /metrics HTTP/1.1\r\nHost: h\r\n\r\n")
+            .unwrap();
+    }
+    for client in &mut clients {
+        let mut answer = String::new();
+        client.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
 }
 
 #[test]

@@ -35,8 +35,11 @@ use tokio::{net::TcpListener, task::JoinHandle, time};
 
 use crate::chassis::Chassis;
 
-/// Maximum number of concurrent scrapes: metrics must not disturb the measurement.
-const MAX_SCRAPERS: usize = 16;
+/// Limit on the scrapes at a time. Clients that measure in step all scrape at one moment.
+const MAX_SCRAPES: usize = 256;
+
+/// Time that the oldest scrape beyond the limit still has, many times what one takes.
+const PATIENCE: Duration = Duration::from_millis(10);
 
 /// Time limit of a request's head.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(1);
@@ -47,8 +50,8 @@ const SCRAPE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Content type of the encoder's text format.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Answers scrapes of one server's metrics over HTTP/1.1. Connections that send nothing keep nobody
-/// out: beyond the limit, the oldest one is closed.
+/// Answers scrapes of one server's metrics over HTTP/1.1. Beyond the limit, a connection waits for the oldest one to end.
+/// One that sends nothing is closed then, and keeps nobody out.
 pub(crate) async fn serve(listener: TcpListener, server: Weak<Chassis>) {
     let mut scrapes: VecDeque<JoinHandle<()>> = VecDeque::new();
     loop {
@@ -63,8 +66,9 @@ pub(crate) async fn serve(listener: TcpListener, server: Weak<Chassis>) {
             }
         };
         scrapes.retain(|scrape| !scrape.is_finished());
-        if scrapes.len() >= MAX_SCRAPERS
-            && let Some(oldest) = scrapes.pop_front()
+        if scrapes.len() >= MAX_SCRAPES
+            && let Some(mut oldest) = scrapes.pop_front()
+            && time::timeout(PATIENCE, &mut oldest).await.is_err()
         {
             oldest.abort();
         }

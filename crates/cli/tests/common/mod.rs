@@ -157,6 +157,11 @@ impl Server {
         }
     }
 
+    pub fn metrics_address(&self) -> &str {
+        let address = self.metrics.strip_prefix("http://").unwrap();
+        address.strip_suffix("/metrics").unwrap()
+    }
+
     pub fn reading(&self) -> Reading {
         let source = ServerSource::Url {
             url: self.metrics.clone(),

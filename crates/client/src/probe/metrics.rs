@@ -171,9 +171,16 @@ impl Probe {
     }
 
     fn get(&self, url: &str) -> Result<Counters, ureq::Error> {
-        let mut response = self.agent.get(url).call()?;
-        let body = response.body_mut().with_config().limit(LONGEST);
-        Ok(parse(&body.read_to_string()?))
+        let fetch = || {
+            let mut response = self.agent.get(url).call()?;
+            let body = response.body_mut().with_config().limit(LONGEST);
+            Ok(parse(&body.read_to_string()?))
+        };
+        match fetch() {
+            // A connection that broke may not do so again. What comes after a timeout is of another time.
+            Err(ureq::Error::Io(_)) => fetch(),
+            answer => answer,
+        }
     }
 }
 
@@ -380,7 +387,12 @@ impl Family {
 
 #[cfg(test)]
 mod tests {
-    use std::process::{Command, Stdio};
+    use std::{
+        io::{Read, Write},
+        net::TcpListener,
+        process::{Command, Stdio},
+        thread,
+    };
 
     use super::*;
 
@@ -393,6 +405,23 @@ mod tests {
             "# HELP a b\nprocess_cpu_seconds_total {cpu} 12\nnetping_requests_total {requests}\n{VOLUNTARY} {switches}\n\
              {INVOLUNTARY} 0\nx{{a=\"b c\"}} 1\nprocess_resident_memory_bytes 4096\n"
         ))
+    }
+
+    #[test]
+    fn a_connection_that_breaks_is_opened_once_more() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/metrics", listener.local_addr().unwrap());
+        let served = thread::spawn(move || {
+            drop(listener.accept().unwrap());
+            let (mut client, _) = listener.accept().unwrap();
+            let _ = client.read(&mut [0; 1024]).unwrap();
+            let body = "process_cpu_seconds_total 1\n";
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+            client.write_all((head + body).as_bytes()).unwrap();
+        });
+        let reading = Probe::new(ServerSource::Url { url, asked: true }).read();
+        assert!(reading.is_ok(), "{reading:?}");
+        served.join().unwrap();
     }
 
     #[test]
