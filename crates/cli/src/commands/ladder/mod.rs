@@ -266,10 +266,44 @@ fn make_credentials(folder: &Path) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use netping_client::{
+        plan::{ReplyLength, Trust},
+        probe::metrics::ServerSource,
+    };
     use netping_measure::anatomy::Anatomy;
+    use netping_protocol::secure::Connector;
     use netping_results::{anatomy::AnatomySummary, fixtures};
 
-    use super::*;
+    use super::{rungs::Form, *};
+
+    #[test]
+    fn round_trips_are_taken_apart_with_one_caller_and_no_message_and_over_tcp() {
+        let rung = Rung {
+            name: "own".to_owned(),
+            over: None,
+            form: Form::Fixed(transport::Kind::Frame),
+            mutual: false,
+            reply_length: ReplyLength::default(),
+        };
+        let blocks = Block::all(64, 4, true);
+        let cell = |block, kind| {
+            let security = (Connector::Plain, Trust::default());
+            let url = "tcp://h:1".parse().unwrap();
+            RungUnderLoad {
+                rung: &rung,
+                block,
+                plan: Plan::new(Destination::new(url, ServerSource::Nowhere, security), kind),
+                base: None,
+            }
+        };
+        let over_tcp = blocks
+            .iter()
+            .map(|block| cell(block, transport::Kind::Frame));
+        let over_quic = cell(&blocks[0], transport::Kind::Quic);
+        let cells: Vec<_> = over_tcp.chain([over_quic]).collect();
+        let apart = Anatomies::of(&cells).places;
+        assert_eq!(apart, vec![0; usize::from(transport::has_stamps())]);
+    }
 
     #[test]
     fn parts_of_round_trips_go_to_their_cells_unless_their_window_was_disturbed() {
