@@ -84,11 +84,20 @@ test_second_run() {
     shown "a second run changes nothing" second_run
     shown "--check works" play check.log site.yml -e scenario=scenarios/smoke.toml --check
     shown "tuned.yml sets and restores" tuned
+    shown "the hosts are left clean" cleaned
 }
 
 second_run() {
     play second.log site.yml -e scenario=scenarios/smoke.toml --tags binaries,check
     ! grep -E 'changed=[1-9]' "$dir/second.log"
+}
+
+cleaned() {
+    local left
+    play clean.log site.yml -e scenario=scenarios/smoke.toml --tags clean
+    left=$(lab_ssh client-1 "ls $dir/client-1.work" | grep -v '^ansible$') || true
+    [[ -z $left ]] || { echo "$left" && return 1; }
+    play binaries.log site.yml -e scenario=scenarios/smoke.toml --tags binaries
 }
 
 tuned() {
@@ -104,14 +113,18 @@ tuned() {
 
 test_failures() {
     local a_minute='{"scenario_variables": {"duration": "60s"}}'
-    failure "lead time too short" "client-[12]: Run netping: .*late" : -e lead_time=0
+    failure "lead time too short" "client-[12]: Wait for netping: .*later" : -e lead_time=0
+    failure "a client that cannot connect" "client-2: Wait until it is ready: .*cannot connect" : \
+        -e '{"scenario_variables": {"server": "{{ \"127.0.0.9\" if inventory_hostname == \"client-2\" else \"198.18.0.10\" }}"}}'
     failure "a client's clock 10 ms ahead" "client-2: Compare clocks: .*10ms" : \
         -e '{"client_environment": "{{ {\"NETPING_TEST_CLOCK_OFFSET\": \"10ms\"} if inventory_hostname == \"client-2\" else {} }}"}'
     failure "a server that dies" "server: tokio is not running" kill_in server netping-server-
-    failure "a client's disk is full" "client-2: Run netping: no space left" fill_disk client-2
+    failure "a client's disk is full" "client-2: Wait for netping: no space left" fill_disk client-2
     lab_ssh client-2 rm "$dir/client-2.work/filler"
-    failure "a client past its deadline" "client-1: Run netping: ended at its deadline" : -e run_limit=2 -e "$a_minute"
-    failure "a client's sshd dies" "client-2: cannot be reached" kill_in client-2 sshd -e run_limit=8 -e "$a_minute"
+    failure "a client that is killed" "client-2: Wait for netping: .*ended by signal" kill_in client-2 netping
+    failure "a client past its deadline" "client-[12]: Wait for netping: ended at its deadline" : \
+        -e run_limit=2 -e ready_limit=8 -e "$a_minute"
+    failure "a client's sshd dies" "client-2: cannot be reached" kill_in client-2 sshd -e run_limit=8 -e ready_limit=8 -e "$a_minute"
     lab_up
     play binaries.log site.yml --tags binaries
     lab_ssh client-2 "echo >> $dir/client-2.work/bin/netping"
@@ -196,8 +209,8 @@ test_many_clients() {
     lab_up --clients "$clients"
     rm -rf "$results"
     began=$SECONDS
-    shown "$clients clients" play many.log campaign.yml -e '{"campaign": [{"scenario": "scenarios/smoke.toml", "servers": ["server"]}]}' \
-        -e lead_time=30
+    shown "$clients clients, told one after another" play many.log campaign.yml -e '{"campaign": [{"scenario": "scenarios/smoke.toml", "servers": ["server"]}]}' \
+        --forks 1
     echo "   in $((SECONDS - began)) s"
     read_results "$(echo "$results"/*)"
 }
