@@ -9,6 +9,7 @@
 //! other work on the machine matters less.
 
 use std::{
+    convert::Infallible,
     env,
     process::{Command, ExitCode},
     time::Duration,
@@ -171,15 +172,18 @@ fn compare(size: usize, run: Run) -> Work {
 }
 
 fn merged(size: usize) -> Work {
-    let part = |at: usize| {
+    let name = |at: usize| format!("client-{at}");
+    // Made when they are asked for, as files are read.
+    let part = move |at: usize| {
         let mut part = fixtures::run(vec![step(60, 10_000 + at as u64 * 31)]);
-        part.environment.host = format!("client-{at}");
-        (part.environment.host.clone(), part)
+        part.environment.host = name(at);
+        Ok::<_, Infallible>(part)
     };
-    let parts: Vec<_> = (0..size).map(part).collect();
+    let names: Vec<String> = (0..size).map(name).collect();
     work(size, move || {
         let rules = MergeRules::default();
-        merge(&parts, &rules, fixtures::tool(), Vec::new()).expect("parts of one run");
+        let Ok(merged) = merge(&names, part, &rules, fixtures::tool(), Vec::new());
+        merged.expect("parts of one run");
         0
     })
 }

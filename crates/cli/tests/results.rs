@@ -6,10 +6,10 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Output,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
-use common::{Server, load, netping, run, stderr, stdout};
+use common::{Server, assert_usage, eventually, load, netping, run, spawn, stderr, stdout};
 use serde_json::{Value, json};
 
 /// A command on files.
@@ -398,4 +398,238 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
         command("merge", &[&first, &second], &[]).status.code(),
         Some(2)
     );
+}
+
+/// Lets clients of these parts share a load, from the moment that they are told once all are ready. Returns their files.
+#[expect(clippy::disallowed_methods, reason = "the moment is a time of day")]
+fn shared(folder: &Path, server: &Server, parts: &[&str]) -> (String, Vec<PathBuf>) {
+    let start = |number: usize| folder.join(format!("start-{number}"));
+    let file = |number: usize| folder.join(format!("{number}.json"));
+    let clients: Vec<_> = (0..parts.len())
+        .map(|number| {
+            let at = format!("@{}", start(number).display());
+            let file = file(number);
+            let fixed = [
+                "throughput",
+                &server.url,
+                "--server-metrics",
+                &server.metrics,
+            ];
+            let load = ["-c", "3", "--rate", "300", "-d", "1s", "--warmup", "0s"];
+            let own = ["--start-at", &at, "--part", parts[number]];
+            let json = ["--json", file.to_str().unwrap()];
+            spawn(&[&fixed[..], &load, &own, &json].concat())
+        })
+        .collect();
+    for number in 0..parts.len() {
+        let ready = start(number).with_extension("ready");
+        eventually("a client that is ready", || ready.exists());
+    }
+    let moment = SystemTime::now() + Duration::from_secs(1);
+    let moment = humantime::format_rfc3339_nanos(moment).to_string();
+    for number in 0..parts.len() {
+        fs::write(start(number), format!("{moment}\n")).unwrap();
+    }
+    for client in clients {
+        let output = client.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    let files = (0..parts.len()).map(file);
+    let files = files.map(|file| {
+        changed(&file, file.file_name().unwrap().to_str().unwrap(), |run| {
+            warn(run, &json!([]));
+        })
+    });
+    (moment, files.collect())
+}
+
+#[test]
+fn clients_share_a_load_from_the_moment_that_they_are_told() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    let (moment, files) = shared(folder.path(), &server, &["1/2", "2/2"]);
+    let runs: Vec<Value> = files.iter().map(|file| load(file)).collect();
+    let begun = humantime::parse_rfc3339(&moment).unwrap();
+    for (run, callers) in runs.iter().zip([2, 1]) {
+        let step = &run["steps"][0];
+        // The moment itself, though clients are a little late.
+        let started = step["window_started_at"].as_str().unwrap();
+        assert_eq!(humantime::parse_rfc3339(started).unwrap(), begun);
+        let settings = &step["settings"];
+        assert_eq!(settings["callers"], callers);
+        assert_eq!(settings["planned_rate_per_s"], 150.0);
+        assert_eq!(settings["part"]["callers"], 3);
+        // Every other of the 300 requests, the first of all at once.
+        assert_eq!(step["scheduled"], 150);
+    }
+    let has_server = |run: &Value| run["steps"][0]["cost"]["server"].is_object();
+    assert_eq!([&runs[0], &runs[1]].map(has_server), [true, false]);
+
+    let both = [&*files[0], &*files[1]];
+    let sum = folder.path().join("sum.json");
+    let to = ["--json", sum.to_str().unwrap()];
+    let output = command("merge", &both, &to);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let step = load(&sum)["steps"][0].clone();
+    assert_eq!(step["settings"]["callers"], 3);
+    assert_eq!(step["settings"]["planned_rate_per_s"], 300.0);
+    assert_eq!(step["settings"]["part"], Value::Null);
+    assert_eq!(step["scheduled"], 300);
+    let server = &step["cost"]["server"];
+    assert!(
+        server["requests"]["server"].as_u64() > Some(100),
+        "{server}"
+    );
+
+    let of_three = |file: &Path, name: &str, number: u64| {
+        changed(file, name, |run| {
+            let part = &mut run["steps"][0]["settings"]["part"];
+            (part["of"], part["number"]) = (json!(3), json!(number));
+        })
+    };
+    let first = of_three(&files[0], "first.json", 1);
+    let third = of_three(&files[1], "third.json", 3);
+    refused(
+        &[&first, &third],
+        "part 2 of 3 is missing, and with it 0 of 3 callers",
+    );
+    refused(&[&first, &files[1]], "clients is 3");
+    refused(
+        &[&first, &of_three(&files[1], "again.json", 1)],
+        "are both part 1",
+    );
+    let output = command(
+        "merge",
+        &[&first, &third],
+        &[&to[..], &["--allow-missing", "1"]].concat(),
+    );
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(
+        stdout(&output).contains("PARTS_MISSING"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+#[test]
+fn a_part_is_that_of_a_load_that_all_clients_know() {
+    assert_usage(&[
+        ("throughput tcp://h:1 -d 1s --part 1/2", "--start-at"),
+        (
+            "throughput tcp://h:1 -d 1s --start-at +1s --part 3/2",
+            "such as 2/8",
+        ),
+        (
+            "throughput tcp://h:1 -d 1s --start-at +1s --part 1/9 -c 8",
+            "9 clients cannot share 8 callers",
+        ),
+        (
+            "throughput grpc://h:1 -d 1s --start-at +1s --part 1/2",
+            "give --connections",
+        ),
+        (
+            "throughput grpc://h:1 -d 1s --start-at +1s --part 1/2 --connections 1",
+            "2 clients cannot share 1 connection:",
+        ),
+        (
+            "throughput tcp://h:1 -d 1s --start-at +1s --part 1/2 --rate 10 --arrivals poisson",
+            "the same --seed",
+        ),
+        ("throughput tcp://h:1 -d 1s --start-at @", "write @FILE"),
+    ]);
+}
+
+#[test]
+fn a_moment_that_does_not_come_is_told() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    let start = folder.path().join("start");
+    let at = format!("@{}", start.display());
+    let flags = [
+        "latency",
+        &server.url,
+        "-d",
+        "100ms",
+        "--start-at",
+        &at,
+        "--start-timeout",
+        "200ms",
+    ];
+    let output = run(&flags);
+    assert_eq!(output.status.code(), Some(3));
+    let told = "had no moment for 200ms: write one to it, or give a longer --start-timeout";
+    assert!(stderr(&output).contains(told), "{}", stderr(&output));
+    // A line without its end may not be whole.
+    fs::write(&start, "1769860800000000000").unwrap();
+    assert!(stderr(&run(&flags)).contains(told));
+    fs::write(&start, "soon\n").unwrap();
+    let output = run(&flags);
+    assert_eq!(output.status.code(), Some(3));
+    assert!(
+        stderr(&output).contains("has 'soon': a moment looks like"),
+        "{}",
+        stderr(&output)
+    );
+    fs::remove_file(&start).unwrap();
+    fs::create_dir(&start).unwrap();
+    assert!(stderr(&run(&flags)).contains("cannot read"));
+    let nowhere = run(&[
+        "latency",
+        &server.url,
+        "-d",
+        "100ms",
+        "--start-at",
+        "@/nowhere/start",
+    ]);
+    assert_eq!(nowhere.status.code(), Some(3));
+    assert!(
+        stderr(&nowhere).contains("cannot write /nowhere/start.ready"),
+        "{}",
+        stderr(&nowhere)
+    );
+}
+
+#[test]
+fn a_search_goes_on_from_the_windows_so_far() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    let file = folder.path().join("1000.json");
+    let flags = [
+        "throughput",
+        &server.url,
+        "--rate",
+        "1k",
+        "-d",
+        "300ms",
+        "--warmup",
+        "0s",
+        "--json",
+    ];
+    let output = run(&[&flags[..], &[file.to_str().unwrap()]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let window = |rate: f64| {
+        changed(&file, &format!("{rate}.json"), |run| {
+            run["steps"][0]["settings"]["planned_rate_per_s"] = json!(rate);
+            warn(run, &json!([]));
+        })
+    };
+    let next = |files: &[&Path], condition: &str| {
+        let output = command("next", files, &["--find", condition]);
+        (output.status.code(), stdout(&output), stderr(&output))
+    };
+    let [first, second, low] = [1000.0, 2000.0, 500.0].map(window);
+    let goes_on = |rate: &str| (Some(0), format!("--rate {rate}\n"), String::new());
+    assert_eq!(next(&[], "p50<10s"), goes_on("1000"));
+    assert_eq!(next(&[&first], "p50<10s"), goes_on("2000"));
+    assert_eq!(next(&[&first, &second], "p50<10s"), goes_on("4000"));
+    // One window that does not keep the condition decides nothing.
+    assert_eq!(next(&[&first], "p50<1ns"), goes_on("1000"));
+    assert_eq!(next(&[&first, &first], "p50<1ns"), goes_on("500"));
+    let (code, _, said) = next(&[&low], "p50<10s");
+    assert!(
+        code == Some(2) && said.contains("the search came to 1000"),
+        "{said}"
+    );
+    // Without enough samples in a window it cannot end otherwise.
+    let (code, result, _) = next(&[&first], "p99<10s");
+    assert_eq!(code, Some(4), "{result}");
+    assert!(result.ends_with("measure longer (-d)\n"), "{result}");
+    assert_eq!(next(&[&first], "p50<10s").0, Some(0));
 }

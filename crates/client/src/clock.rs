@@ -181,6 +181,23 @@ impl TimeOfDay {
         }
     }
 
+    /// Began at `moment`, which is not long past.
+    pub fn since(moment: Moment) -> Self {
+        let Monotonic { origin } = Monotonic::start();
+        let ago = moment.left().err().map_or(0, nanos);
+        Self {
+            monotonic: Monotonic {
+                origin: origin.saturating_sub(ago),
+            },
+            begun: moment,
+        }
+    }
+
+    /// Returns the time since the beginning, in nanoseconds.
+    pub fn elapsed(self) -> u64 {
+        self.monotonic.now()
+    }
+
     /// Returns the time of day `elapsed` after the beginning, in nanoseconds since 1970, UTC;
     /// `None` if the clock is set to before 1970.
     pub fn after(self, elapsed: Duration) -> Option<u64> {
@@ -190,7 +207,7 @@ impl TimeOfDay {
     /// Returns the step of the time of day since the beginning, in nanoseconds; 0 if it was at most
     /// slewed.
     pub fn step(self) -> i64 {
-        let monotonic = self.monotonic.now();
+        let monotonic = self.elapsed();
         let wall = Moment::now().0.cast_signed() - self.begun.0.cast_signed();
         let step = wall - monotonic.cast_signed();
         let allowed = 10_000_000 + monotonic / 1_000_000_000 * SLEW;

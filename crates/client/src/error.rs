@@ -59,6 +59,9 @@ pub enum StartError {
         /// The time since.
         late: Duration,
     },
+    /// The file that was to have that moment has none.
+    #[error("{0}")]
+    Announced(String),
     /// This host's clock is not as good as demanded.
     #[error(transparent)]
     Clock(#[from] ClockError),

@@ -110,6 +110,11 @@ impl ClientLoadArgs {
         self.warmup.unwrap_or_else(default)
     }
 
+    /// Returns true if arrivals are random, and no seed is given.
+    pub fn has_random_seed(&self) -> bool {
+        self.is_poisson && self.seed.is_none()
+    }
+
     /// Returns an open loop with `rate` requests per second.
     pub fn arrival(&self, rate: f64) -> Arrival {
         if !self.is_poisson {

@@ -19,7 +19,7 @@ use super::{
 };
 use crate::{
     error::{require, usage},
-    run::{clock_demand::ClockDemand, progress::ProgressForm},
+    run::{clock_demand::ClockDemand, in_step::Announcement, progress::ProgressForm},
 };
 
 /// The options of a measuring command: where its results go, and when it fails.
@@ -33,6 +33,8 @@ pub struct Options {
     pub changes: Vec<Gate>,
     /// The demands on this host's clock.
     pub clock: ClockDemand,
+    /// The file that will have the moment of the first request, if one will.
+    pub announcement: Option<Announcement>,
     /// URL of the Pushgateway that gets live numbers.
     pub gateway: Option<String>,
     /// True with `--prove`.
@@ -129,6 +131,7 @@ impl ResultArgs {
             fail_if: fail_if.to_vec(),
             changes: Vec::new(),
             clock: ClockDemand::default(),
+            announcement: None,
             gateway: None,
             prove: false,
         })

@@ -41,6 +41,7 @@ impl ComparedArgs {
     pub fn options(&self) -> anyhow::Result<Options> {
         Ok(Options {
             clock: self.in_step.clock(&self.shared.request)?,
+            announcement: self.in_step.announcement(),
             ..self.shared.output.comparing()?
         })
     }

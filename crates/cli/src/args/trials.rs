@@ -32,7 +32,7 @@ impl Trials {
     /// Clients that measure in step cannot agree on one more. A single trial is what the user asked for.
     pub fn repeats(&self, group: &[Plan]) -> u32 {
         let mut plans = group.iter();
-        let is_in_step = plans.any(|plan| plan.execution.start_at.is_some());
+        let is_in_step = plans.any(|plan| plan.execution.in_step);
         if is_in_step || self.count == 1 {
             return 0;
         }

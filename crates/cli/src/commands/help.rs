@@ -48,7 +48,7 @@ Prepare
   serve       netping's own servers; 'certs' makes certificates for them
   run         commands from a file
 Show
-  report      result files as tables and pages; 'merge' adds up several clients'";
+  report      files as tables and pages; 'merge' and 'next': of several clients";
 
 const TARGETS: [&str; 2] = [
     "targets",
@@ -64,7 +64,7 @@ const HEADER: [&str; 2] = ["header", "header of HTTP requests, metadata of gRPC 
 const METHOD: [&str; 2] = ["method", "method of HTTP requests [GET; with --data POST]"];
 
 /// The screens; of a command that is not here, both helps are the same.
-const SCREENS: [Screen; 15] = [
+const SCREENS: [Screen; 16] = [
     Screen {
         command: "ladder",
         lines: &[
@@ -227,6 +227,16 @@ const SCREENS: [Screen; 15] = [
             CA,
         ],
         examples: "netping clock tcp://HOST:8004",
+    },
+    Screen {
+        command: "next",
+        lines: &[
+            ["files", "the results of the windows so far, in their order"],
+            ["find", "the condition, such as 'p99<1ms'"],
+            ["duration", "measured time of each window"],
+            ["allow", "windows with these warnings are not disturbed"],
+        ],
+        examples: "netping next --find 'p99<1ms' window-1.json window-2.json",
     },
     Screen {
         command: "merge",

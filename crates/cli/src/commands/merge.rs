@@ -6,6 +6,7 @@ use clap::Args;
 use netping_protocol::units::number_in;
 use netping_report::text;
 use netping_results::{
+    file::load::LoadError,
     merge::{MergeRules, merge},
     run::Run,
 };
@@ -42,6 +43,9 @@ pub struct MergeArgs {
     /// Number of clients: fewer results are refused, and more
     #[arg(long, value_name = "N", value_parser = number_in::<usize>(2..))]
     clients: Option<usize>,
+    /// Number of clients of a load shared with --part that may be missing; the sum says what is lost
+    #[arg(long, value_name = "N", default_value_t)]
+    allow_missing: usize,
     /// Least share of the longest window that the windows of all clients have in common
     #[arg(long, default_value = "99%", value_name = "SHARE%", value_parser = share_in_percent)]
     min_overlap: f64,
@@ -54,16 +58,30 @@ const ALLOW: &str = "Accept clients with these warnings, such as CLIENT_BOUND, w
 
 pub fn run(args: &MergeArgs) -> anyhow::Result<Verdict> {
     apart(&args.files, args.json.file().map(|file| ("json", file)))?;
-    let mut clients = Vec::new();
-    for file in &args.files {
-        clients.push((file.display().to_string(), Run::load(file)?));
-    }
+    let names: Vec<String> = args
+        .files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    // Standard input can be read once.
+    let mut piped: Option<Run> = None;
+    let load = |at: usize| match (&args.files[at], &piped) {
+        (file, Some(run)) if file.as_os_str() == "-" => Ok(run.clone()),
+        (file, _) => {
+            let run = Run::load(file)?;
+            if file.as_os_str() == "-" {
+                piped = Some(run.clone());
+            }
+            Ok::<_, LoadError>(run)
+        }
+    };
     let rules = MergeRules {
         clients: args.clients,
+        missing: args.allow_missing,
         min_overlap: args.min_overlap,
         allowed: args.accepted.names(),
     };
-    let merged = merge(&clients, &rules, tool(), command_line())?;
+    let merged = merge(&names, load, &rules, tool(), command_line())??;
     if let Err(error) = args.json.write(&merged.to_json()?) {
         tell(&format!("error: {error:#}"));
         return Ok(Verdict::Unsaved);

@@ -13,6 +13,7 @@ pub mod ladder;
 pub mod latency;
 pub mod man;
 pub mod merge;
+pub mod next;
 pub mod proxy;
 pub mod quick;
 pub mod report;
@@ -100,6 +101,8 @@ pub enum Command {
     Clock(clock::ClockArgs),
     /// Add up the results of several clients that loaded one server at the same time
     Merge(merge::MergeArgs),
+    /// Say the next rate of a search for the highest whose windows are runs of several clients
+    Next(next::NextArgs),
     /// Show result files as tables, or write them as a page with charts, or in other formats
     Report(report::ReportArgs),
     /// List and describe the methods of a gRPC server
@@ -144,6 +147,7 @@ fn command(cli: Cli) -> anyhow::Result<Verdict> {
         Command::Ab(args) => ab::run(&args),
         Command::Compare(args) => compare::run(&args),
         Command::Merge(args) => merge::run(&args),
+        Command::Next(args) => next::run(&args),
         Command::Report(args) => report::run(&args),
         Command::Certs(args) => certs::run(&args),
         Command::Check(args) => check::run(&args),

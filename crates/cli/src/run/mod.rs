@@ -13,7 +13,7 @@ pub(crate) mod step;
 pub(crate) mod store;
 pub(crate) mod trials;
 
-mod in_step;
+pub(crate) mod in_step;
 pub(crate) mod judge;
 mod running;
 mod servers;
@@ -48,6 +48,7 @@ use crate::{
     observation::Observations,
     run::{
         console::Console,
+        in_step::Announcement,
         judge::Judge,
         progress::{Progress, ProgressForm},
         prove::Planted,
@@ -100,6 +101,8 @@ pub struct Runner {
     planted: Option<Planted>,
     /// The number of disturbed windows that may still be measured again.
     repeats: u32,
+    /// The file that will have the moment of the first request, if one will.
+    announcement: Option<Announcement>,
     /// The CPUs of servers that the command starts; empty: any.
     server_cpus: Vec<usize>,
     /// Where a round was interrupted, which is left out.
@@ -133,6 +136,7 @@ impl Runner {
             prove: options.prove,
             planted: None,
             repeats: 0,
+            announcement: options.announcement,
             server_cpus: Vec::new(),
             cut: None,
             files: Vec::new(),
@@ -329,7 +333,7 @@ impl Runner {
             self.servers.complete(&mut plan.target);
         }
         loop {
-            let start_at = self.await_start(&plans[0]);
+            let start_at = self.await_start(&plans[0])?;
             for plan in &mut plans {
                 plan.execution.start_at = start_at;
             }
@@ -377,14 +381,20 @@ impl Runner {
 
     /// Returns the moment at which a step begins, if it has one. Waits until it is time to open the
     /// connections.
-    fn await_start(&mut self, plan: &Plan) -> Option<Moment> {
-        let (moment, opening) = in_step::turn(plan)?;
+    fn await_start(&mut self, plan: &Plan) -> Result<Option<Moment>, StartError> {
+        let announced = || match &self.announcement {
+            Some(own) => own.wait(&self.console, &self.interrupt),
+            None => Err(StartError::Broken),
+        };
+        let Some((moment, opening)) = in_step::turn(plan, announced)? else {
+            return Ok(None);
+        };
         if let Ok(left) = opening.left() {
             self.console
                 .remark(&format!("waiting to begin at {moment}"));
             self.wait(clock::Deadline::after(left));
         }
-        Some(moment)
+        Ok(Some(moment))
     }
 
     /// Measures each plan once, in random order, as a round, and returns their steps in the order of

@@ -230,12 +230,13 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use crate::plan::Arrival;
+    use crate::plan::{Arrival, PartNumber};
 
     #[test]
     fn a_request_whose_caller_was_taken_goes_to_another_worker() {
         let backlog = Arc::new(Backlog::new(2, 10));
-        let schedule = Schedule::new(Arrival::Constant(1.0), 0, 2, None).unwrap();
+        let schedule =
+            Schedule::new(Arrival::Constant(1.0), [0, 2], PartNumber::default(), None).unwrap();
         let dispatch = Dispatch::new(
             schedule,
             Arc::new(Timeline::new(None)),
@@ -258,7 +259,8 @@ mod tests {
     #[test]
     fn a_request_waits_for_want_of_callers_only_until_one_of_any_worker_is_free() {
         let backlog = Arc::new(Backlog::new(2, 10));
-        let schedule = Schedule::new(Arrival::Constant(1.0), 0, 2, None).unwrap();
+        let schedule =
+            Schedule::new(Arrival::Constant(1.0), [0, 2], PartNumber::default(), None).unwrap();
         let timeline = Arc::new(Timeline::new(None));
         let dispatch = Dispatch::new(schedule, timeline, Arc::clone(&backlog), 0);
         let free = |intended| dispatch.started(intended, 90, 100).free;

@@ -75,7 +75,7 @@ pub fn counted_requests(
     let failed = accounting.failed() + accounting.in_flight + accounting.outside_errors;
     let counts = start.requests_until(end, plan.load.callers as u64 + failed)?;
     Some(RequestCounts {
-        has_other_clients: plan.execution.start_at.is_some(),
+        has_other_clients: plan.execution.in_step,
         ..counts
     })
 }
@@ -116,7 +116,6 @@ mod tests {
 
     use super::*;
     use crate::{
-        clock::Moment,
         plan::{Destination, Trust},
         probe::metrics::ServerSource,
         transport::Kind,
@@ -177,7 +176,7 @@ mod tests {
             has_other_clients: false,
         };
         assert_eq!(counted(&plan), Some(expected));
-        plan.execution.start_at = Some(Moment::now());
+        plan.execution.in_step = true;
         assert!(counted(&plan).unwrap().has_other_clients);
         plan.target.behind_proxy = true;
         assert_eq!(counted(&plan), None);

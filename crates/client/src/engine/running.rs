@@ -121,10 +121,14 @@ impl<'a> Running<'a> {
         let mut paths = [PathReadings::default(), PathReadings::default()];
         // Without a warm-up, requests begin at once. Of several clients, none is to be late.
         let execution = &plans[0].execution;
-        if execution.warmup.duration() == Some(Duration::ZERO) && execution.start_at.is_none() {
+        if execution.warmup.duration() == Some(Duration::ZERO) && !execution.in_step {
             paths[0] = PathReadings::read(plans.iter().zip(&workers.parties));
         }
-        let begun = workers.clock.now();
+        // At the moment itself: where the client is late, its first requests are, too.
+        let time_of_day = execution
+            .start_at
+            .map_or_else(TimeOfDay::start, TimeOfDay::since);
+        let begun = workers.clock.now().saturating_sub(time_of_day.elapsed());
         Ok(Self {
             plan: &plans[0],
             parties,
@@ -137,7 +141,7 @@ impl<'a> Running<'a> {
             paths,
             path_seconds: PathSeconds::default(),
             begun,
-            time_of_day: TimeOfDay::start(),
+            time_of_day,
             phase: Phase::Connect,
             phase_start: begun,
             warmup: None,
@@ -288,7 +292,7 @@ impl<'a> Running<'a> {
             self.hiccups = HiccupMeter::start(self.workers.clock).ok();
             self.host = HostCounters::read();
             let targets = self.parties.iter().map(|party| &party.plan.target);
-            let is_one_of_several = self.plan.execution.start_at.is_some();
+            let is_one_of_several = self.plan.execution.in_step;
             self.balance = Some(BalanceMeter::start(targets, is_one_of_several));
             // With many connections this takes a while, by which the CPUs' accounts must not begin or end late.
             if self.paths[0].is_empty() {

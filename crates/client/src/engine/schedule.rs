@@ -5,7 +5,7 @@ use rand_distr::{Distribution, Exp1};
 
 use crate::{
     engine::share::Share,
-    plan::{Arrival, Together},
+    plan::{Arrival, PartNumber, Together},
 };
 
 /// The times at which one worker's requests are due, in nanoseconds since the schedule's beginning,
@@ -19,17 +19,20 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Returns the schedule of one of `workers` workers, which have the whole rate together; `None`
-    /// in a closed loop. Targets that are measured together have the whole rate each.
+    /// Returns the schedule of one of `workers` workers, which have the rate of this `client` together; `None`
+    /// in a closed loop. Clients that share a load take turns. Targets that are measured together have the whole
+    /// rate each.
     pub fn new(
         arrival: Arrival,
-        worker: usize,
-        workers: usize,
+        [worker, workers]: [usize; 2],
+        client: PartNumber,
         together: Option<Together>,
     ) -> Option<Self> {
         let gap = workers as f64 * 1e9 / arrival.rate()?;
         let (targets, place) = together.map_or((1, 0), |own| (own.targets, own.place));
-        let (part, parts) = (worker * targets + place, workers * targets);
+        // Every client may have another number of workers.
+        let turn = worker * client.of + client.number - 1;
+        let (part, parts) = (turn * targets + place, workers * client.of * targets);
         let Arrival::Poisson { seed, .. } = arrival else {
             // All take turns, so that together they are as even as one.
             return Some(Self {
@@ -78,13 +81,13 @@ pub struct FixedSchedule {
     /// The connection of that request, as a number among this worker's.
     connection: usize,
     share: Share,
-    /// Connections of all workers.
+    /// Connections of all workers of all clients.
     connections: usize,
 }
 
 impl FixedSchedule {
     /// Returns the schedule of a worker that has this share of so many connections, at least one; `None`
-    /// in a closed loop.
+    /// in a closed loop. Arrivals and connections are those of all clients that share a load.
     pub fn new(
         arrival: Arrival,
         share: Share,
@@ -92,7 +95,7 @@ impl FixedSchedule {
         together: Option<Together>,
     ) -> Option<Self> {
         let mut schedule = Self {
-            all: Schedule::new(arrival, 0, 1, together)?,
+            all: Schedule::new(arrival, [0, 1], PartNumber::default(), together)?,
             number: 0,
             connection: 0,
             share,
@@ -163,9 +166,19 @@ mod tests {
         count: usize,
         together: Option<Together>,
     ) -> Vec<u64> {
+        times_of_client(arrival, workers, count, PartNumber::default(), together)
+    }
+
+    fn times_of_client(
+        arrival: Arrival,
+        workers: usize,
+        count: usize,
+        client: PartNumber,
+        together: Option<Together>,
+    ) -> Vec<u64> {
         let mut all = Vec::new();
         for worker in 0..workers {
-            let mut schedule = Schedule::new(arrival, worker, workers, together).unwrap();
+            let mut schedule = Schedule::new(arrival, [worker, workers], client, together).unwrap();
             for _ in 0..count / workers {
                 all.push(schedule.peek());
                 schedule.advance();
@@ -184,6 +197,31 @@ mod tests {
                 .enumerate()
                 .all(|(number, &time)| time.abs_diff(number as u64 * 1_000_000) <= 1)
         );
+    }
+
+    #[test]
+    fn clients_take_turns_whatever_their_workers() {
+        let (of, each) = (4, 2520);
+        let all = |arrival: fn(f64) -> Arrival| {
+            let of_client = |number| {
+                let client = PartNumber { number, of };
+                times_of_client(arrival(250.0), number, each, client, None)
+            };
+            let clients: Vec<_> = (1..=of).map(of_client).collect();
+            let mut all = clients.concat();
+            all.sort_unstable();
+            (clients, all)
+        };
+        let (clients, constant) = all(Arrival::Constant);
+        for (number, time) in constant.iter().enumerate() {
+            // Sums of gaps are rounded down.
+            let due = number as u64 * 1_000_000;
+            assert!(time.abs_diff(due) <= 1, "{number}: {time}");
+            assert!(clients[number % of].contains(time));
+        }
+        let (_, mut poisson) = all(|rate| Arrival::Poisson { rate, seed: 7 });
+        poisson.dedup();
+        assert_eq!(poisson.len(), of * each);
     }
 
     #[test]
@@ -259,7 +297,7 @@ mod tests {
             }
             all.sort_unstable();
             // They are those of a single worker, at its times.
-            let mut whole = Schedule::new(arrival, 0, 1, None).unwrap();
+            let mut whole = Schedule::new(arrival, [0, 1], PartNumber::default(), None).unwrap();
             for (time, _) in &all {
                 assert_eq!(*time, whole.peek());
                 whole.advance();

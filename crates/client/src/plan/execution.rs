@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use netping_results::warning::Subject;
 
-use super::Together;
+use super::{ClientPart, Together};
 use crate::clock::Moment;
 
 /// The phases' lengths and the client's threads.
@@ -26,7 +26,9 @@ pub struct Execution {
     pub pin: bool,
     /// Workers poll all the time.
     pub busy_poll: bool,
-    /// The moment at which the first request is sent; `None`: once the connections are open.
+    /// The client is one of several that measure in step.
+    pub in_step: bool,
+    /// The moment at which the first request is sent; `None`: once the connections are open, or not known yet.
     pub start_at: Option<Moment>,
     /// The subject of the measurement.
     pub subject: Subject,
@@ -36,6 +38,8 @@ pub struct Execution {
     pub anatomy: bool,
     /// The targets that are measured at the same time as this one; `None`: it alone.
     pub together: Option<Together>,
+    /// The part that this client has of what several do; `None`: all of it.
+    pub part: Option<ClientPart>,
 }
 
 /// The phase before the window.
@@ -66,11 +70,13 @@ impl Default for Execution {
             workers: 1,
             pin: false,
             busy_poll: false,
+            in_step: false,
             start_at: None,
             subject: Subject::Server,
             keep_samples: false,
             anatomy: false,
             together: None,
+            part: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod execution;
 mod load;
+mod part;
 mod settings;
 mod target;
 mod together;
@@ -9,6 +10,7 @@ mod together;
 pub use self::{
     execution::{Execution, Extent, Warmup},
     load::{Arrival, Assign, Load},
+    part::{ClientPart, PartNumber, TooFewToShare},
     target::{Companion, Destination, OwnServer, ReplyLength, ServerEndpoint, Trust, resolve},
     together::{Together, shuffle, shuffled, together},
 };
@@ -43,8 +45,11 @@ impl Plan {
     #[must_use]
     pub fn of_trial(&self, trial: u32) -> Self {
         let mut plan = self.clone();
-        if let Arrival::Poisson { seed, .. } = &mut plan.load.arrival {
-            *seed = seed.wrapping_add(u64::from(trial) - 1);
+        let whole = plan.execution.part.as_mut().map(|part| &mut part.arrival);
+        for arrival in whole.into_iter().chain([&mut plan.load.arrival]) {
+            if let Arrival::Poisson { seed, .. } = arrival {
+                *seed = seed.wrapping_add(u64::from(trial) - 1);
+            }
         }
         plan
     }

@@ -3,7 +3,10 @@
 use std::{num::NonZeroU64, time::Duration};
 
 use netping_protocol::{frame::Reply, tls::Negotiated};
-use netping_results::{connect::ChannelSecurity, run::StepSettings};
+use netping_results::{
+    connect::ChannelSecurity,
+    run::{PartSettings, StepSettings},
+};
 
 use crate::{
     plan::{Arrival, Assign, OwnServer, Plan, Trust},
@@ -59,6 +62,13 @@ impl Plan {
             timeout_seconds: load.timeout.as_secs_f64(),
             requests_per_connection: load.requests_per_connection.map(NonZeroU64::get),
             together: execution.together.map(|together| together.targets),
+            part: execution.part.map(|part| PartSettings {
+                number: part.client.number,
+                of: part.client.of,
+                callers: part.callers,
+                connections: part.connections,
+                planned_rate: part.arrival.rate(),
+            }),
             anatomy: execution.anatomy,
             bulk: None,
         }

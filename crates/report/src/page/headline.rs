@@ -1,14 +1,20 @@
 //! The head of a page: targets, what came out, warnings, time and place.
 
+use std::collections::BTreeSet;
+
 use maud::{Markup, html};
 use netping_measure::status::Status;
 use netping_results::{
+    format::thousands,
     run::{Kind, Run},
     warning::Warnings,
 };
 
 use super::{table, unit::counted};
 use crate::{ab, distinct, verdict, words::sentences};
+
+/// The most hosts of clients that are named.
+const MOST_NAMED: usize = 4;
 
 /// The page's title.
 pub(super) fn title(runs: &[Run]) -> String {
@@ -52,12 +58,21 @@ pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
                 }
             }
             p."where" {
-                (run.started_at) ", on " strong { (run.environment.host) } " (" (run.environment.cpu_model) ", "
-                (counted(run.environment.cpus as f64, "cores")) ", Linux " (run.environment.kernel) "), "
+                (run.started_at) ", on " strong { (hosts(run)) } " (" (run.environment.cpu_model) ", "
+                (counted(run.environment.cpus as f64, "cores")) @if !run.parts.is_empty() { " in all" } ", Linux " (run.environment.kernel) "), "
                 (run.tool.name) " " (run.tool.version)
                 @if let Some(commit) = &run.tool.commit { " (" (commit) ")" }
             }
         }
+    }
+}
+
+/// Returns the client's host, or of several clients' those that are few enough to be named.
+fn hosts(run: &Run) -> String {
+    let hosts: BTreeSet<&str> = run.parts.iter().map(|part| &*part.host).collect();
+    match hosts.len() {
+        0..=MOST_NAMED => run.environment.host.clone(),
+        many => format!("{} hosts", thousands(many as f64)),
     }
 }
 

@@ -1,8 +1,13 @@
 //! The results of several clients: what each contributed to every step, and the sum.
 
-use netping_measure::times::Time;
+use std::collections::BTreeSet;
+
+use netping_measure::{
+    statistics::outliers::{Rule, outliers},
+    times::Time,
+};
 use netping_results::{
-    format::{on_one_line, thousands},
+    format::{on_one_line, plural, thousands},
     metric::{self, Metric, Reading},
     run::{ClockOffset, Kind, Part, PartStep, Run, Step, clock::behind},
     time_unit::TimeUnit,
@@ -15,21 +20,49 @@ const LEGEND: &str = "start: of a client's window, after that of the first; over
                       clock: the server's less the client's, from --clock-server. Starts are by the server's clock where \
                       all offsets are known.";
 
+/// The number of clients from which on their rows give way to the spread of their values, and to the rows of those that
+/// are far off the others.
+const MANY: usize = 17;
+
+/// The distance of a client's rate or p99 from the others' that is far off.
+const FAR_OFF: Rule = Rule {
+    fewest: MANY,
+    deviations: 5.0,
+    multiple: 1.25,
+};
+
+/// Most rows of such clients.
+const MOST_FAR_OFF: usize = 10;
+
 /// Returns the contribution of each client to each step, and the sum.
 pub(super) fn text(run: &Run) -> String {
+    let requests = |part: &Part| part.steps.iter().map(|step| step.requests).sum::<u64>();
     let client = |part: &Part| {
-        let requests: u64 = part.steps.iter().map(|step| step.requests).sum();
         let (host, started_at) = (on_one_line(&part.host), on_one_line(&part.started_at));
-        let requests = thousands(requests as f64);
+        let requests = thousands(requests(part) as f64);
         format!("{host}  {requests} requests, from {started_at}")
     };
-    let mut lines: Vec<String> = run.parts.iter().map(client).collect();
+    let mut lines: Vec<String> = if run.parts.len() < MANY {
+        run.parts.iter().map(client).collect()
+    } else {
+        let hosts: BTreeSet<&str> = run.parts.iter().map(|part| &*part.host).collect();
+        let begun = || run.parts.iter().map(|part| on_one_line(&part.started_at));
+        vec![format!(
+            "{} clients on {}, {} requests, begun from {} to {}",
+            thousands(run.parts.len() as f64),
+            plural(hosts.len() as u64, "host"),
+            thousands(run.parts.iter().map(requests).sum::<u64>() as f64),
+            begun().min().unwrap_or_default(),
+            begun().max().unwrap_or_default()
+        )]
+    };
     if run.kind == Kind::Bulk {
         lines.push(bulk::text(run));
         return lines.join("\n");
     }
     if let Some(step) = run.steps.first() {
-        let (target, clients) = (on_one_line(&step.full_name()), run.parts.len());
+        let target = on_one_line(&step.full_name());
+        let clients = thousands(run.parts.len() as f64);
         lines.push(format!("\n{target}  {clients} clients"));
     }
     lines.push(table(run, Table::whole));
@@ -107,9 +140,22 @@ pub(crate) fn table(run: &Run, layout: Layout) -> String {
     let units = Units::of(run, &starts);
     let mut rows = Vec::new();
     for (at, (step, starts)) in run.steps.iter().zip(&starts).enumerate() {
-        for (part, after) in run.parts.iter().zip(afters(starts)) {
-            let own = part.steps.get(at);
-            rows.extend(own.map(|step| contribution(part, step, after, &units)));
+        let all: Vec<Contribution<'_>> = run
+            .parts
+            .iter()
+            .zip(afters(starts))
+            .filter_map(|(part, after)| Some((part, part.steps.get(at)?, after)))
+            .collect();
+        let row = |own: &Contribution<'_>| contribution(own, &units);
+        if all.len() < MANY {
+            rows.extend(all.iter().map(row));
+        } else {
+            rows.extend(spread(&all, &units));
+            let far_off = far_off(&all);
+            rows.extend(far_off.iter().copied().take(MOST_FAR_OFF).map(row));
+            if let Some(more @ 1..) = far_off.len().checked_sub(MOST_FAR_OFF) {
+                rows.push(row_of([format!("... and {more} more far off")]));
+            }
         }
         rows.push(sum(step, &units));
     }
@@ -131,9 +177,71 @@ fn offset(part: &Part) -> Option<&ClockOffset> {
     part.clock.as_ref().and_then(|clock| clock.offset.as_ref())
 }
 
-/// Returns the row of a client's contribution to a step; its window began `after` nanoseconds after
-/// the first client's.
-fn contribution(part: &Part, step: &PartStep, after: Option<u64>, units: &Units) -> Vec<String> {
+/// A client's contribution to a step, and how many nanoseconds after the first client's its window began.
+type Contribution<'a> = (&'a Part, &'a PartStep, Option<u64>);
+
+fn p99(step: &PartStep) -> Option<f64> {
+    metric::P99.of_times(step.response_time.as_ref()?)
+}
+
+/// Returns the contributions whose rate or p99 is far off the others', in their order.
+fn far_off<'a>(all: &'a [Contribution<'a>]) -> Vec<&'a Contribution<'a>> {
+    let rates: Vec<f64> = all.iter().map(|(_, step, _)| step.rate).collect();
+    // One that is not known is left out, as 0 is.
+    let p99s: Vec<f64> = all
+        .iter()
+        .map(|(_, step, _)| p99(step).unwrap_or(0.0))
+        .collect();
+    let found = [rates, p99s].map(|values| outliers(FAR_OFF, &values));
+    let places: BTreeSet<usize> = found.iter().flatten().map(|own| own.at).collect();
+    places.into_iter().map(|at| &all[at]).collect()
+}
+
+/// Returns the least, the median and the greatest value of each column, as rows.
+fn spread(all: &[Contribution<'_>], units: &Units) -> [Vec<String>; 3] {
+    let column = |of: &dyn Fn(&Contribution<'_>) -> Option<f64>| {
+        let mut values: Vec<f64> = all.iter().filter_map(of).collect();
+        values.sort_unstable_by(f64::total_cmp);
+        values
+    };
+    let times = |metric: &'static Metric| {
+        column(&|(_, step, _)| metric.of_times(step.response_time.as_ref()?))
+    };
+    let rates = column(&|(_, step, _)| Some(step.rate));
+    let (p50s, p99s) = (times(&metric::P50), times(&metric::P99));
+    let starts = column(&|(_, _, after)| after.map(|after| after as f64));
+    let overlaps = column(&|(_, step, _)| Some(step.overlap));
+    let offsets = column(&|(part, _, _)| Some(offset(part)?.offset_ns as f64));
+    [("least", 0.0), ("median", 0.5), ("greatest", 1.0)].map(|(name, share)| {
+        let at = |values: &[f64]| {
+            let last = values.len().checked_sub(1)?;
+            values.get((last as f64 * share) as usize).copied()
+        };
+        let known =
+            |values: &[f64], show: &dyn Fn(f64) -> String| at(values).map(show).unwrap_or_default();
+        row_of([
+            name.to_owned(),
+            String::new(),
+            String::new(),
+            known(&rates, &thousands),
+            units.p50.cell(at(&p50s)),
+            units.p99.cell(at(&p99s)),
+            known(&starts, &|start| units.start.show(start)),
+            known(&overlaps, &|share| format!("{:.2}%", share * 100.0)),
+            known(&offsets, &|offset| units.clock.show(offset)),
+        ])
+    })
+}
+
+/// Returns a row that begins with these cells.
+fn row_of(cells: impl Into<Vec<String>>) -> Vec<String> {
+    let mut cells = cells.into();
+    cells.resize(12, String::new());
+    cells
+}
+
+/// Returns the row of a client's contribution to a step.
+fn contribution((part, step, after): &Contribution<'_>, units: &Units) -> Vec<String> {
     let time = |metric: &Metric, reading| {
         let times = step.response_time.as_ref();
         times.map(|times| metric.cell_of_times(times, reading))
@@ -153,8 +261,7 @@ fn contribution(part: &Part, step: &PartStep, after: Option<u64>, units: &Units)
     cells.extend(times.map(Option::unwrap_or_default));
     cells.push(format!("{:.2}%", step.overlap * 100.0));
     cells.push(offset.unwrap_or_default());
-    cells.resize(12, String::new());
-    cells
+    row_of(cells)
 }
 
 fn sum(step: &Step, units: &Units) -> Vec<String> {
@@ -174,4 +281,68 @@ fn sum(step: &Step, units: &Units) -> Vec<String> {
         cell(&metric::SERVER_CPU, units.server_cpu),
         thousands(step.summary.unserved() as f64),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use netping_results::fixtures::{STARTED_AT, run, step};
+
+    use super::*;
+
+    /// A merged run of so many clients, of which the last has ten times the others' p99.
+    fn merged(clients: usize) -> Run {
+        let own = step(10, |_| vec![1_000_000; 200]);
+        let part = |number: usize| {
+            let slow = number + 1 == clients;
+            let times = step(10, |_| vec![if slow { 10_000_000 } else { 1_000_000 }; 200]);
+            Part {
+                host: format!("host-{number}"),
+                started_at: format!("2026-01-31T12:00:{number:02}Z"),
+                command_line: Vec::new(),
+                clock: None,
+                steps: vec![PartStep {
+                    requests: 2000,
+                    rate: 200.0 + number as f64,
+                    window_started_at: Some(STARTED_AT + number as u64 * 1000),
+                    window_seconds: 10.0,
+                    overlap: 1.0,
+                    response_time: Some(times.summary.times[Time::Response].clone()),
+                }],
+            }
+        };
+        Run {
+            parts: (0..clients).map(part).collect(),
+            ..run(vec![own])
+        }
+    }
+
+    #[test]
+    fn many_clients_have_their_spread_and_those_far_off() {
+        let few = text(&merged(MANY - 1));
+        assert!(few.contains("host-3 ") && !few.contains("median"), "{few}");
+        let many = text(&merged(MANY));
+        let top = "17 clients on 17 hosts, 34,000 requests, begun from 2026-01-31T12:00:00Z to 2026-01-31T12:00:16Z";
+        assert!(many.starts_with(top), "{many}");
+        let row = |name: &str| {
+            let line = many.lines().find(|line| line.starts_with(name));
+            line.map(|line| line.split_whitespace().skip(1).take(4).collect::<Vec<_>>())
+        };
+        assert_eq!(
+            row("least"),
+            Some(vec!["200", "1.00", "1.00", "0.00"]),
+            "{many}"
+        );
+        assert_eq!(
+            row("median"),
+            Some(vec!["208", "1.00", "1.00", "8.00"]),
+            "{many}"
+        );
+        assert_eq!(
+            row("greatest"),
+            Some(vec!["216", "10.0", "10.0", "16.0"]),
+            "{many}"
+        );
+        assert!(row("host-16").is_some(), "{many}");
+        assert_eq!(row("host-15"), None, "{many}");
+    }
 }

@@ -79,7 +79,8 @@ impl Rows {
 
     fn heading_of(&self, step: &Step) -> String {
         let settings = &step.settings;
-        let name = step.full_name();
+        let part = settings.part.map(|part| format!(", {part}"));
+        let name = step.full_name() + &part.unwrap_or_default();
         let requests = requests(settings);
         match (self.kind, settings.planned_rate) {
             (Kind::Quick, _) => name,

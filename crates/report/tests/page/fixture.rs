@@ -806,6 +806,7 @@ pub fn step(
             timeout_seconds: 5.0,
             requests_per_connection: None,
             together: None,
+            part: None,
             anatomy: false,
             bulk: None,
         },

@@ -13,7 +13,7 @@ use netping_measure::{
 
 use crate::{
     anatomy::AnatomySummary,
-    run::{Kind, Run, Step},
+    run::{Kind, PartSettings, Run, Step},
 };
 
 /// Maximum of any number in a result file: larger ones are damage, and would overflow sums.
@@ -21,6 +21,9 @@ const GREATEST: f64 = 1e15;
 
 /// Maximum number of a measurement.
 const MOST_MEASUREMENTS: usize = 1_000_000;
+
+/// Most clients of one run.
+const MOST_CLIENTS: usize = 100_000;
 
 /// Maximum length of a window, in seconds: some 46 days.
 const LONGEST_WINDOW: f64 = 4e6;
@@ -58,6 +61,16 @@ pub fn check(run: &Run) -> Result<(), String> {
     within(&[("looks", Some(run.looks as f64)), ("margin", run.margin)])
 }
 
+/// Checks a client's part of a shared load.
+fn check_part(part: &PartSettings) -> Result<(), String> {
+    let is_one = (1..=part.of).contains(&part.number) && part.of <= MOST_CLIENTS;
+    let has_share = part.of <= part.callers.min(part.connections);
+    if !is_one || !has_share || part.callers.max(part.connections) > u32::MAX as usize {
+        return Err(part.to_string());
+    }
+    within(&[("part.planned_rate", part.planned_rate)])
+}
+
 fn check_step(step: &Step) -> Result<(), String> {
     let (settings, summary) = (&step.settings, &step.summary);
     let sizes = [
@@ -70,6 +83,7 @@ fn check_step(step: &Step) -> Result<(), String> {
             return Err(format!("{size} {name}"));
         }
     }
+    settings.part.as_ref().map_or(Ok(()), check_part)?;
     let latest = i64::MAX.unsigned_abs();
     if step.window_started_at.is_some_and(|start| start > latest) {
         return Err("window_started_at is out of range".to_owned());

@@ -181,7 +181,7 @@ fn read(source: impl Read) -> Result<Vec<u8>, Unreadable> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::LazyLock;
+    use std::{convert::Infallible, sync::LazyLock};
 
     use proptest::prelude::*;
     use serde_json::json;
@@ -453,12 +453,9 @@ mod tests {
                 comparison.finding();
             }
             let tool = read.tool.clone();
-            let _ = merge(
-                &[("a".to_owned(), other), ("b".to_owned(), read)],
-                &MergeRules::default(),
-                tool,
-                Vec::new(),
-            );
+            let names = ["a", "b"].map(str::to_owned);
+            let load = |at: usize| Ok::<_, Infallible>([&other, &read][at].clone());
+            let _ = merge(&names, load, &MergeRules::default(), tool, Vec::new());
         }
     }
 

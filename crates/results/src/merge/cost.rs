@@ -82,13 +82,30 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
 }
 
 /// Returns both sides' counts of requests in the `seconds` that all clients have in common: of the server
-/// the mean of the clients' readings, of the clients the sum. `None` unless all have both.
+/// the mean of the clients' readings, of the clients the sum. `None` unless all have both, or one reads for those that
+/// share the load with it.
 fn requests(steps: &[&Step], seconds: f64) -> Option<RequestCounts> {
+    let counts_of = |step: &Step| step.cost.server.as_ref()?.requests;
+    let readers: Vec<_> = steps
+        .iter()
+        .filter_map(|step| Some((step, counts_of(step)?)))
+        .collect();
+    let (reader, read) = readers.first()?;
+    // Between the readings, which is not quite the window.
+    let between = read.client as f64 / reader.summary.accounting.ok.max(1) as f64;
+    let doubt = read.unsure as f64 / read.client.max(1) as f64;
     let [mut server, mut client, mut unsure] = [0.0; 3];
     for step in steps {
-        let counts = step.cost.server.as_ref()?.requests?;
         let share = seconds / step.summary.seconds;
-        server += counts.server as f64 * share / steps.len() as f64;
+        let Some(counts) = counts_of(step) else {
+            step.settings.part?;
+            let own = step.summary.accounting.ok as f64;
+            let outside = step.settings.callers as u64 + step.summary.unserved();
+            client += own * between * share;
+            unsure += own * ((between - 1.0).abs() + doubt + (1.0 - share)) + outside as f64;
+            continue;
+        };
+        server += counts.server as f64 * share / readers.len() as f64;
         client += counts.client as f64 * share;
         // While the others were not there, it had another rate.
         unsure += counts.unsure as f64 * share + counts.client as f64 * (1.0 - share);

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::{
     environment_diff::{EnvironmentDiff, diff},
-    warning::Warning,
+    warning::{PartsMissing, Warning},
 };
 
 /// Settings that each client decides for itself.
@@ -26,9 +26,32 @@ pub enum MergeError {
         /// Number of clients.
         expected: usize,
     },
+    /// A part of a shared load is missing.
+    #[error("step {step}: {missing}: {}, or accept it with --allow-missing {}", PartsMissing::REMEDY, .missing.missing.len())]
+    PartsMissing {
+        /// Which step, from 1 on.
+        step: usize,
+        /// The parts.
+        missing: PartsMissing,
+    },
+    /// Two are the same part of a shared load.
+    #[error(
+        "{first} and {second} are both part {number}: give each client's file once, and each client a --part of its own"
+    )]
+    SamePart {
+        /// The part.
+        number: usize,
+        /// One file.
+        first: String,
+        /// The other.
+        second: String,
+    },
     /// One is a sum already.
     #[error("{0} is itself merged: give the clients' own files, all at once")]
     Merged(String),
+    /// One has changed while it was read.
+    #[error("{0} has changed while it was read: merge again once all clients have ended")]
+    Changed(String),
     /// Two are the same.
     #[error(
         "{first} and {second} are of the same client, which would count twice: give each client's file once"
@@ -102,15 +125,17 @@ pub(super) fn refuse_unlike<'a>(
     place: &str,
     clients: impl IntoIterator<Item = (&'a str, Value)>,
 ) -> Result<(), MergeError> {
-    let clients: Vec<(&str, Value)> = clients.into_iter().collect();
-    let (first, base) = &clients[0];
-    for (second, new) in &clients {
-        let mut found = diff(base, new, 1).into_iter();
+    let mut clients = clients.into_iter();
+    let Some((first, base)) = clients.next() else {
+        return Ok(());
+    };
+    for (second, new) in clients {
+        let mut found = diff(&base, &new, 1).into_iter();
         if let Some(diff) = found.find(|own| !OWN.contains(&own.what.as_str())) {
             return Err(MergeError::Unlike {
                 place: place.to_owned(),
-                first: (*first).to_owned(),
-                second: (*second).to_owned(),
+                first: first.to_owned(),
+                second: second.to_owned(),
                 diff: Box::new(diff),
             });
         }

@@ -7,10 +7,16 @@ mod window;
 
 pub use error::MergeError;
 
-use netping_measure::{counts::Counts, status::Status, times::Time};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use netping_measure::{statistics::precision::Precision, status::Status, times::Time};
 use serde_json::json;
 
-use self::{error::refuse_unlike, window::window};
+use self::{
+    error::refuse_unlike,
+    step::StepSum,
+    window::{Common, window},
+};
 use crate::run::{Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool, clock::behind};
 
 /// The demands on results that are to be merged.
@@ -18,6 +24,8 @@ use crate::run::{Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool, c
 pub struct MergeRules {
     /// The number of clients, if it is known.
     pub clients: Option<usize>,
+    /// The number of clients of a shared load that may be missing.
+    pub missing: usize,
     /// Least share of the longest window that all windows have in common, from 0 to 1.
     pub min_overlap: f64,
     /// Names of warnings about a client that are accepted although they invalidate.
@@ -28,69 +36,127 @@ impl Default for MergeRules {
     fn default() -> Self {
         Self {
             clients: None,
+            missing: 0,
             min_overlap: 0.99,
             allowed: Vec::new(),
         }
     }
 }
 
-/// Adds up what several clients measured of one server at the same time. Each comes with the name
-/// of its file; `tool` and `command_line` are those of the merging itself.
+/// A client's run, without what is in the sum already.
+#[derive(Debug)]
+struct Client {
+    /// The name of its file.
+    name: String,
+    run: Run,
+    /// A hash of the times of all replies; `None` if there were none.
+    times: Option<u64>,
+}
+
+/// Adds up what several clients measured of one server at the same time. Their files have these names, and `load`
+/// returns each of them, twice: many do not have to fit into memory together. `tool` and `command_line` are those of the
+/// merging itself.
 ///
 /// Counts and histograms are added, never averaged, and quantiles are those of the sum. The rate is
 /// that of the time that all windows have in common: by the clock of the server where all offsets
 /// from it are known, else by clocks that are taken to agree.
 ///
 /// # Errors
-/// [`MergeError`].
-pub fn merge(
-    clients: &[(String, Run)],
+/// Those of `load`, and within its result, [`MergeError`].
+pub fn merge<E>(
+    names: &[String],
+    mut load: impl FnMut(usize) -> Result<Run, E>,
     rules: &MergeRules,
     tool: Tool,
     command_line: Vec<String>,
-) -> Result<Run, MergeError> {
+) -> Result<Result<Run, MergeError>, E> {
+    let mut clients = Vec::new();
+    let mut sums: Vec<StepSum> = Vec::new();
+    for (at, name) in names.iter().enumerate() {
+        let mut run = load(at)?;
+        let times = hash_of_times(&run);
+        sums.resize_with(sums.len().max(run.steps.len()), StepSum::default);
+        for (sum, step) in sums.iter_mut().zip(&mut run.steps) {
+            sum.take(step);
+        }
+        let name = name.clone();
+        clients.push(Client { name, run, times });
+    }
+    let (mut merged, commons) = match merge_all(&clients, sums, rules, tool, command_line) {
+        Ok(merged) => merged,
+        Err(error) => return Ok(Err(error)),
+    };
+    for (at, client) in clients.iter().enumerate() {
+        let run = load(at)?;
+        if hash_of_times(&run) != client.times || run.steps.len() != merged.steps.len() {
+            return Ok(Err(MergeError::Changed(client.name.clone())));
+        }
+        let seconds = merged.steps.iter_mut().map(|step| &mut step.intervals);
+        for ((seconds, common), step) in seconds.zip(&commons).zip(&run.steps) {
+            common.add_seconds(at, step, seconds);
+        }
+    }
+    for step in &mut merged.steps {
+        let rates: Vec<f64> = step.intervals.iter().map(|own| own.ok as f64).collect();
+        step.summary.precision = Precision::of_rates(&rates);
+    }
+    Ok(Ok(merged))
+}
+
+/// Adds up all but the seconds, and returns which of them each step's windows have in common.
+fn merge_all(
+    clients: &[Client],
+    sums: Vec<StepSum>,
+    rules: &MergeRules,
+    tool: Tool,
+    command_line: Vec<String>,
+) -> Result<(Run, Vec<Common>), MergeError> {
     if let Some(expected) = rules.clients.filter(|expected| *expected != clients.len()) {
         return Err(MergeError::Missing {
             found: clients.len(),
             expected,
         });
     }
-    let [(_, first), _, ..] = clients else {
+    let [Client { run: first, .. }, _, ..] = clients else {
         return Err(MergeError::TooFew);
     };
     let program = |run: &Run| json!({ "tool": run.tool, "steps": run.steps.len() });
-    let programs = clients.iter().map(|(name, run)| (&**name, program(run)));
+    let programs = clients.iter().map(|own| (&*own.name, program(&own.run)));
     refuse_unlike("", programs)?;
-    for (name, run) in clients {
-        if !run.parts.is_empty() {
-            return Err(MergeError::Merged(name.clone()));
+    for own in clients {
+        if !own.run.parts.is_empty() {
+            return Err(MergeError::Merged(own.name.clone()));
         }
     }
     refuse_same(clients)?;
-    let behind = behind(clients.iter().map(|(_, run)| run.clock.as_ref()));
-    let mut steps = Vec::new();
-    for at in 0..first.steps.len() {
+    let behind = behind(clients.iter().map(|own| own.run.clock.as_ref()));
+    let (mut steps, mut commons) = (Vec::new(), Vec::new());
+    for (at, sum) in sums.into_iter().enumerate() {
         let parts: Vec<(&str, &Step, i64)> = clients
             .iter()
             .zip(&behind)
-            .map(|((name, run), behind)| (name.as_str(), &run.steps[at], *behind))
+            .map(|(own, behind)| (own.name.as_str(), &own.run.steps[at], *behind))
             .collect();
-        steps.push(step::merge(at + 1, &parts, rules)?);
+        let (step, common) = step::merge(at + 1, &parts, sum, rules)?;
+        steps.push(step);
+        commons.push(common);
     }
-    let parts = clients.iter().zip(&behind);
-    let parts = parts.map(|((_, run), behind)| part(run, *behind, &steps));
+    let runs = || clients.iter().map(|own| &own.run);
+    let parts = runs().zip(&behind);
+    let parts = parts.map(|(run, behind)| part(run, *behind, &steps));
     let parts = parts.collect();
-    let started_at = clients.iter().map(|(_, run)| &run.started_at);
-    let same_seed = clients
-        .iter()
-        .all(|(_, run)| run.order_seed == first.order_seed);
-    Ok(Run {
+    let same_seed = runs().all(|run| run.order_seed == first.order_seed);
+    let merged = Run {
         schema_version: SCHEMA_VERSION,
-        status: Status::of_all(clients.iter().map(|(_, run)| run.status)),
+        status: Status::of_all(runs().map(|run| run.status)),
         tool,
         command_line,
         kind: first.kind,
-        started_at: started_at.min().cloned().unwrap_or_default(),
+        started_at: runs()
+            .map(|run| &run.started_at)
+            .min()
+            .cloned()
+            .unwrap_or_default(),
         environment: environment(clients),
         clock: None,
         order_seed: first.order_seed.filter(|_| same_seed),
@@ -102,38 +168,52 @@ pub fn merge(
         allowed: Vec::new(),
         steps,
         parts,
-    })
+    };
+    Ok((merged, commons))
 }
 
 /// Rejects results that count the same requests twice.
-fn refuse_same(clients: &[(String, Run)]) -> Result<(), MergeError> {
-    for (at, (second, run)) in clients.iter().enumerate() {
-        if let Some((first, _)) = clients[..at].iter().find(|(_, other)| is_same(other, run)) {
+fn refuse_same(clients: &[Client]) -> Result<(), MergeError> {
+    for (at, second) in clients.iter().enumerate() {
+        if let Some(first) = clients[..at].iter().find(|other| is_same(other, second)) {
             return Err(MergeError::Same {
-                first: first.clone(),
-                second: second.clone(),
+                first: first.name.clone(),
+                second: second.name.clone(),
             });
         }
     }
     Ok(())
 }
 
-/// Returns true for two files of one client: begun on one host at one time, or with the same times
-/// of every request.
-fn is_same(a: &Run, b: &Run) -> bool {
-    fn windows(run: &Run) -> impl Iterator<Item = Option<u64>> {
-        run.steps.iter().map(|step| step.window_started_at)
+/// Returns true for two files of one client: with the same times of every reply, or without any, begun on one host in
+/// one second, as no two parts of a shared load are one.
+fn is_same(a: &Client, b: &Client) -> bool {
+    if a.times.is_some() || b.times.is_some() {
+        return a.times == b.times;
     }
-    // Two clients on one host may begin in the same second, but not in the same nanosecond.
-    let begun_together = a.environment.host == b.environment.host && a.started_at == b.started_at;
-    let measured = a.steps.iter().any(|step| step.summary.accounting.ok > 0);
-    (begun_together && windows(a).eq(windows(b))) || (measured && times(a).eq(times(b)))
+    let begun = |client: &Client| {
+        let step = client.run.steps.first();
+        let part = step.and_then(|step| step.settings.part);
+        let run = &client.run;
+        let host = run.environment.host.clone();
+        (host, run.started_at.clone(), part.map(|part| part.number))
+    };
+    begun(a) == begun(b)
 }
 
-/// Returns the histograms of every reply.
-fn times(run: &Run) -> impl Iterator<Item = [&Counts; 2]> {
-    let all = run.steps.iter().map(|step| &step.histograms.times);
-    all.map(|all| [&all[Time::Service], &all[Time::Response]])
+/// Returns a hash of the times of every reply; `None` if there were none.
+fn hash_of_times(run: &Run) -> Option<u64> {
+    let has_replies = run.steps.iter().any(|step| step.summary.accounting.ok > 0);
+    let mut hasher = DefaultHasher::new();
+    for step in &run.steps {
+        for time in [Time::Service, Time::Response] {
+            for value in step.histograms.times[time].iter() {
+                value.hash(&mut hasher);
+            }
+            u64::MAX.hash(&mut hasher);
+        }
+    }
+    has_replies.then(|| hasher.finish())
 }
 
 /// Describes a client's part in the merged steps; its clock is so many nanoseconds behind.
@@ -166,8 +246,8 @@ fn overlap(step: &Step, behind: i64, merged: &Step) -> f64 {
 
 /// The clients' machines as one: names side by side, cores added, and of the rest what they have in
 /// common.
-fn environment(clients: &[(String, Run)]) -> Environment {
-    let all: Vec<&Environment> = clients.iter().map(|(_, run)| &run.environment).collect();
+fn environment(clients: &[Client]) -> Environment {
+    let all: Vec<&Environment> = clients.iter().map(|own| &own.run.environment).collect();
     let names = |of: fn(&Environment) -> &String| {
         let mut names: Vec<&str> = Vec::new();
         for name in all.iter().map(|environment| of(environment).as_str()) {
@@ -177,7 +257,7 @@ fn environment(clients: &[(String, Run)]) -> Environment {
         }
         names.join(", ")
     };
-    let mut system = clients[0].1.environment.system.clone();
+    let mut system = all[0].system.clone();
     system.retain(|name, value| all.iter().all(|own| own.system.get(name) == Some(value)));
     let cpus = all.iter().map(|own| own.cpus);
     let open_files = all.iter().map(|own| own.open_files);
@@ -193,10 +273,11 @@ fn environment(clients: &[(String, Run)]) -> Environment {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
+    use std::{collections::BTreeMap, convert::Infallible};
 
     use netping_measure::{
         cost::{RequestCounts, ServerDemand},
+        counts::Counts,
         distribution::Distribution,
         histogram::{histogram, record},
         path::{PathAccount, PathFact, PathReading, PathSecond},
@@ -206,7 +287,7 @@ mod tests {
     use super::*;
     use crate::{
         fixtures::{STARTED_AT, run, step, tool},
-        run::{ClockOffset, HostClock},
+        run::{ClockOffset, HostClock, PartSettings},
         warning::{ClientBound, ServerShared, SharedHost, TooFewSamples, Warning},
     };
 
@@ -242,7 +323,10 @@ mod tests {
 
     fn merged_by(clients: &[(String, Run)], rules: &MergeRules) -> Result<Run, MergeError> {
         let command_line = vec!["netping".to_owned(), "merge".to_owned()];
-        merge(clients, rules, tool(), command_line)
+        let names: Vec<String> = clients.iter().map(|(name, _)| name.clone()).collect();
+        let load = |at: usize| Ok::<_, Infallible>(clients[at].1.clone());
+        let Ok(merged) = merge(&names, load, rules, tool(), command_line);
+        merged
     }
 
     #[test]
@@ -501,6 +585,120 @@ mod tests {
         // Two servers, or two readings of which one is wrong.
         b.1.steps[0].cost.server = Some(server(9.0));
         assert_eq!(merged(&[a, b]).unwrap().steps[0].cost.server, None);
+    }
+
+    /// Lets two clients be those with these numbers, of so many that share a load of 16 callers.
+    fn sharing(numbers: [usize; 2], of: usize) -> [(String, Run); 2] {
+        let mut clients = clients(0);
+        for ((_, run), number) in clients.iter_mut().zip(numbers) {
+            run.steps[0].settings.part = Some(PartSettings {
+                number,
+                of,
+                callers: 8 * of,
+                connections: 8 * of,
+                planned_rate: None,
+            });
+        }
+        clients
+    }
+
+    #[test]
+    fn a_shared_load_is_there_as_a_whole_or_the_sum_says_what_is_lost() {
+        let whole = &merged(&sharing([2, 1], 2)).unwrap().steps[0];
+        assert_eq!((whole.settings.part, whole.settings.callers), (None, 16));
+        assert!(
+            !whole
+                .warnings
+                .iter()
+                .any(|own| own.name() == "PARTS_MISSING")
+        );
+        let same = merged(&sharing([1, 1], 2)).unwrap_err();
+        let told = "a.json and b.json are both part 1: ";
+        assert!(same.to_string().starts_with(told), "{same}");
+        let told = "step 1: part 2 of 3 is missing, and with it 8 of 24 callers: ";
+        let missing = merged(&sharing([3, 1], 3)).unwrap_err();
+        assert!(missing.to_string().starts_with(told), "{missing}");
+        let allowing = |missing| MergeRules {
+            missing,
+            ..MergeRules::default()
+        };
+        let two_of_four = sharing([1, 4], 4);
+        let told = "step 1: parts 2, 3 of 4 are missing, and with them 16 of 32 callers: ";
+        let missing = merged_by(&two_of_four, &allowing(1)).unwrap_err();
+        assert!(missing.to_string().starts_with(told), "{missing}");
+        let step = &merged_by(&two_of_four, &allowing(2)).unwrap().steps[0];
+        assert!(
+            step.warnings
+                .iter()
+                .any(|own| own.name() == "PARTS_MISSING")
+        );
+        // One that had all of the load is another.
+        let [mut alone, other] = sharing([1, 2], 2);
+        alone.1.steps[0].settings.part = None;
+        assert!(matches!(
+            merged(&[alone, other]),
+            Err(MergeError::Unlike { .. })
+        ));
+    }
+
+    #[test]
+    fn one_client_reads_the_servers_counters_for_all_that_share_a_load() {
+        let of = |server: u64, is_shared: bool| {
+            let mut clients = sharing([1, 2], 2);
+            for (_, run) in &mut clients {
+                run.steps[0].settings.part.take_if(|_| !is_shared);
+            }
+            // Of the first client's 3,000 requests, a hundredth is not between the readings.
+            let requests = RequestCounts {
+                server,
+                client: 2970,
+                unsure: 10,
+                has_other_clients: true,
+            };
+            clients[0].1.steps[0].cost.server = Some(ServerDemand {
+                cpu_seconds: 5.0,
+                requests: Some(requests),
+                ..ServerDemand::default()
+            });
+            let step = merged(&clients).unwrap().steps.remove(0);
+            let server = step.cost.server.unwrap();
+            assert_eq!(server.cpu_us_per_request, Some(1250.0));
+            let has = |name: &str| step.warnings.iter().any(|own| own.name() == name);
+            (
+                server.requests,
+                has("SERVER_SHARED"),
+                has("COUNTERS_DISAGREE"),
+            )
+        };
+        let (requests, is_shared, disagrees) = of(3960, true);
+        let requests = requests.unwrap();
+        assert_eq!((requests.server, requests.client), (3960, 3960));
+        assert!(requests.unsure < 60, "{requests:?}");
+        assert!(!is_shared && !disagrees);
+        assert!(of(4200, true).1);
+        assert!(of(3700, true).2);
+        // Without shares, the other client's readings are missing.
+        assert_eq!(of(3960, false).0, None);
+    }
+
+    #[test]
+    fn a_file_that_changes_meanwhile_is_refused() {
+        let clients = clients(0);
+        let names = clients.each_ref().map(|(name, _)| name.clone());
+        let mut reads = 0;
+        let load = |at: usize| {
+            reads += 1;
+            let mut run = clients[at].1.clone();
+            if reads == 4 {
+                run.steps[0] = clients[0].1.steps[0].clone();
+            }
+            Ok::<_, Infallible>(run)
+        };
+        let Ok(merged) = merge(&names, load, &MergeRules::default(), tool(), Vec::new());
+        assert_eq!(
+            merged.unwrap_err(),
+            MergeError::Changed("b.json".to_owned())
+        );
     }
 
     /// Of 4,000 requests, 3,000 are the first client's and 1,000 the second's.

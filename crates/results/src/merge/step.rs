@@ -1,6 +1,6 @@
 //! One step of several clients, added up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{collections::BTreeMap, mem};
 
 use netping_measure::{
     accounting::Accounting,
@@ -9,6 +9,7 @@ use netping_measure::{
     cost::Cost,
     fairness::{Fairness, PerConnection},
     path::PathAccount,
+    statistics::precision::Precision,
     status::Status,
     summary::Summary,
     times::{Histograms, Time},
@@ -22,70 +23,153 @@ use crate::{
     messages::MessageSummary,
     run::{Step, StepSettings},
     times::Times,
-    warning::{CountersDisagree, ServerShared, Severity, TooFewSamples, Warning},
+    warning::{CountersDisagree, PartsMissing, ServerShared, Severity, TooFewSamples, Warning},
 };
 
+/// What takes most of the memory of a step, summed over the clients so far.
+#[derive(Debug, Default)]
+pub(super) struct StepSum {
+    histograms: Histograms,
+    connect: BTreeMap<ConnectPhase, Times>,
+    messages: Option<MessageSummary>,
+    anatomy: Option<AnatomySummary>,
+}
+
+impl StepSum {
+    /// Takes these out of a client's step, and its seconds.
+    pub(super) fn take(&mut self, step: &mut Step) {
+        self.histograms.add(&mem::take(&mut step.histograms));
+        for (phase, own) in mem::take(&mut step.connect) {
+            let sum = self.connect.remove(&phase);
+            let sum = Times::sum(sum.iter().chain([&own]));
+            self.connect.insert(phase, sum);
+        }
+        self.messages = MessageSummary::sum(self.messages.iter().chain(&step.messages.take()));
+        self.anatomy = AnatomySummary::sum(self.anatomy.iter().chain(&step.anatomy.take()));
+        step.intervals = Vec::new();
+    }
+}
+
 /// Adds up the `number`th step of clients that are given with the names of their files and the times
-/// by which their clocks are behind, in nanoseconds.
+/// by which their clocks are behind, in nanoseconds; without its seconds, of which it returns which count.
 pub(super) fn merge(
     number: usize,
     parts: &[(&str, &Step, i64)],
+    sum: StepSum,
     rules: &MergeRules,
-) -> Result<Step, MergeError> {
+) -> Result<(Step, Common), MergeError> {
     let steps: Vec<&Step> = parts.iter().map(|(_, step, _)| *step).collect();
     let first = steps[0];
     let all = parts.iter().map(|(name, step, _)| (*name, asked(step)));
     refuse_unlike(&format!("step {number}: "), all)?;
     refuse_limiting(number, parts, &rules.allowed)?;
+    let missing = missing(number, parts, rules.missing)?;
     let common = Common::of(number, parts, rules.min_overlap)?;
+    let StepSum {
+        histograms,
+        connect,
+        messages,
+        anatomy,
+    } = sum;
     let mut accounting = Accounting::default();
-    let mut histograms = Histograms::default();
     for step in &steps {
         accounting += &step.summary.accounting;
-        histograms.add(&step.histograms);
     }
     let summary = Summary {
         scheduled: accounting.scheduled(),
         accounting,
         seconds: common.seconds,
         rate: common.rate,
-        precision: common.precision,
+        // Once the seconds are known; that of quantiles is not, as files lack the seconds' histograms.
+        precision: Precision::default(),
         times: histograms.describe(),
     };
     let cost = cost(&steps, &summary);
-    Ok(Step {
+    let step = Step {
         target: first.target.clone(),
         label: first.label.clone(),
         measurement: first.measurement,
         trial: first.trial,
         status: Status::of_all(steps.iter().map(|step| step.status)),
         window_started_at: Some(common.start),
-        settings: settings(&steps),
+        settings: settings(&steps, missing.is_none()),
         security: security(&steps),
-        connect: connect(&steps),
+        connect,
         bulk: bulk(&steps, common.seconds),
-        messages: MessageSummary::sum(steps.iter().filter_map(|step| step.messages.as_ref())),
-        anatomy: AnatomySummary::sum(steps.iter().filter_map(|step| step.anatomy.as_ref())),
+        messages,
+        anatomy,
         fairness: fairness(&steps),
         path: path(&steps),
-        warnings: warnings(&steps, &summary, &cost),
+        warnings: warnings(&steps, &summary, &cost, missing),
         cost,
         set_aside: steps.iter().all(|step| step.set_aside),
-        intervals: common.intervals,
+        intervals: common.idle(),
         histograms,
         summary,
-    })
+    };
+    Ok((step, common))
 }
 
-/// Returns what all clients must have been asked for.
+/// Returns what all clients must have been asked for. Those that share a load were asked for the whole.
 fn asked(step: &Step) -> Value {
+    let mut settings = step.settings.clone();
+    let whole = settings.part.as_mut().map(|part| {
+        (settings.callers, settings.connections) = (part.callers, part.connections);
+        settings.planned_rate = part.planned_rate;
+        part.number = 0;
+        // Their random arrivals belong together.
+        json!({ "clients": part.of, "arrivals": settings.seed })
+    });
     json!({
         "target": step.target,
         "label": step.label,
         "trial": step.trial,
-        "settings": step.settings,
+        "settings": settings,
+        "whole": whole,
         "security": unresumed(step),
     })
+}
+
+/// Looks for the parts of a shared load that are not there; `None` if it is whole, or was not shared.
+fn missing(
+    number: usize,
+    parts: &[(&str, &Step, i64)],
+    allowed: usize,
+) -> Result<Option<PartsMissing>, MergeError> {
+    let Some(whole) = parts[0].1.settings.part else {
+        return Ok(None);
+    };
+    let mut found: BTreeMap<usize, &str> = BTreeMap::new();
+    for (name, step, _) in parts {
+        let own = step.settings.part.map_or(0, |part| part.number);
+        if let Some(first) = found.insert(own, name) {
+            return Err(MergeError::SamePart {
+                number: own,
+                first: first.to_owned(),
+                second: (*name).to_owned(),
+            });
+        }
+    }
+    let lost: Vec<usize> = (1..=whole.of)
+        .filter(|own| !found.contains_key(own))
+        .collect();
+    let all = parts.iter().map(|(_, step, _)| &step.settings);
+    let missing = PartsMissing {
+        clients: whole.of,
+        callers: whole
+            .callers
+            .saturating_sub(all.map(|own| own.callers).sum()),
+        all_callers: whole.callers,
+        missing: lost,
+    };
+    match missing.missing.len() {
+        0 => Ok(None),
+        count if count <= allowed => Ok(Some(missing)),
+        _ => Err(MergeError::PartsMissing {
+            step: number,
+            missing,
+        }),
+    }
 }
 
 /// Refuses a client that was the limit itself, or late: the others' load does not make up for it.
@@ -131,16 +215,18 @@ fn security(steps: &[&Step]) -> Option<ChannelSecurity> {
 }
 
 /// The settings of all clients together: callers, connections, workers, requests and planned rates
-/// are added.
-fn settings(steps: &[&Step]) -> StepSettings {
+/// are added. The planned rate of a load that is there as a whole was given: a sum of its parts would be rounded.
+fn settings(steps: &[&Step], is_whole: bool) -> StepSettings {
     let first = &steps[0].settings;
+    let whole = first.part.filter(|_| is_whole);
     let all = || steps.iter().map(|step| &step.settings);
     let sum = |of: fn(&StepSettings) -> usize| all().map(of).fold(0, usize::saturating_add);
+    let planned_rate: Option<f64> = all().map(|settings| settings.planned_rate).sum();
     StepSettings {
         callers: sum(|settings| settings.callers),
         connections: sum(|settings| settings.connections),
         workers: sum(|settings| settings.workers),
-        planned_rate: all().map(|settings| settings.planned_rate).sum(),
+        planned_rate: whole.and_then(|whole| whole.planned_rate).or(planned_rate),
         requests: all().map(|settings| settings.requests).sum(),
         seed: first
             .seed
@@ -148,19 +234,9 @@ fn settings(steps: &[&Step]) -> StepSettings {
         warmup_seconds: all()
             .map(|settings| settings.warmup_seconds)
             .fold(0.0, f64::max),
+        part: None,
         ..first.clone()
     }
-}
-
-/// Adds up the times of opening connections.
-fn connect(steps: &[&Step]) -> BTreeMap<ConnectPhase, Times> {
-    let phases = steps.iter().flat_map(|step| step.connect.keys());
-    let phases: BTreeSet<ConnectPhase> = phases.copied().collect();
-    let sum = |phase| {
-        let own = steps.iter().filter_map(|step| step.connect.get(&phase));
-        (phase, Times::sum(own))
-    };
-    phases.into_iter().map(sum).collect()
 }
 
 /// Adds up the bytes and the rates of bulk streams; `None` where a client has none.
@@ -228,10 +304,15 @@ fn path(steps: &[&Step]) -> Option<PathAccount> {
 
 /// Returns the clients' warnings, each once. Too few samples, and requests of others, are known by the
 /// sum.
-fn warnings(steps: &[&Step], summary: &Summary, cost: &Cost) -> Vec<Warning> {
+fn warnings(
+    steps: &[&Step],
+    summary: &Summary,
+    cost: &Cost,
+    missing: Option<PartsMissing>,
+) -> Vec<Warning> {
     let enough = summary.times[Time::Response].quantile(99.0).is_some();
     let counts = cost.server.as_ref().and_then(|server| server.requests);
-    let mut warnings: Vec<Warning> = Vec::new();
+    let mut warnings: Vec<Warning> = missing.into_iter().map(Warning::from).collect();
     for warning in steps.iter().flat_map(|step| &step.warnings) {
         let is_of_sum = match warning {
             Warning::TooFewSamples(_) => true,

@@ -1,8 +1,6 @@
 //! The overlap of several clients' windows, and the replies in it.
 
-use netping_measure::{
-    interval::IntervalSummary, statistics::precision::Precision, window::INTERVAL,
-};
+use netping_measure::{interval::IntervalSummary, window::INTERVAL};
 
 use super::MergeError;
 use crate::run::Step;
@@ -21,10 +19,9 @@ pub(super) struct Common {
     /// Verified replies per second: the sum of the clients' rates.
     pub rate: f64,
     /// Its whole seconds.
-    pub intervals: Vec<IntervalSummary>,
-    /// The precision of the rate; that of quantiles is unknown, as files lack the seconds'
-    /// histograms.
-    pub precision: Precision,
+    whole: u64,
+    /// The seconds of each client before the first of those.
+    shifts: Vec<u64>,
 }
 
 impl Common {
@@ -61,7 +58,6 @@ impl Common {
                 needed: (min_overlap * 100.0) as u64,
             });
         }
-        let steps: Vec<&Step> = parts.iter().map(|(_, step, _)| *step).collect();
         let shifts: Vec<u64> = windows
             .iter()
             .map(|(_, own, _)| (start - own).saturating_sub(TOLERANCE).div_ceil(INTERVAL))
@@ -75,39 +71,28 @@ impl Common {
             })
             .min()
             .unwrap_or(0);
-        let seconds = add_seconds(&steps, &shifts, whole);
-        let rates: Vec<f64> = seconds.iter().map(|second| second.ok as f64).collect();
+        let rates = parts.iter().map(|(_, step, _)| step.summary.rate);
         Ok(Self {
             start,
             seconds: common as f64 / 1e9,
-            rate: steps.iter().map(|step| step.summary.rate).sum(),
-            intervals: seconds,
-            precision: Precision::of_rates(&rates),
+            rate: rates.sum(),
+            whole,
+            shifts,
         })
     }
-}
 
-/// Returns the start and the end of a step's window, in nanoseconds since 1970, by a clock that is so
-/// many nanoseconds behind.
-pub(super) fn window(step: &Step, behind: i64) -> Option<[u64; 2]> {
-    let start = step.window_started_at?.saturating_add_signed(behind);
-    let length = (step.summary.seconds * 1e9).round() as u64;
-    Some([start, start.saturating_add(length)])
-}
+    /// Returns its whole seconds, in which nothing has ended yet.
+    pub fn idle(&self) -> Vec<IntervalSummary> {
+        let starts = (0..self.whole).map(|at| at * INTERVAL);
+        starts.map(IntervalSummary::idle).collect()
+    }
 
-/// The clients' first `whole` seconds, added: those of each begin so many seconds after its window
-/// as `shifts` say. A second in which nothing ended is one too.
-fn add_seconds(steps: &[&Step], shifts: &[u64], whole: u64) -> Vec<IntervalSummary> {
-    let mut seconds: Vec<IntervalSummary> = (0..whole)
-        .map(|at| IntervalSummary::idle(at * INTERVAL))
-        .collect();
-    for (number, (step, shift)) in steps.iter().zip(shifts).enumerate() {
-        for own in step
-            .intervals
-            .iter()
-            .filter(|own| own.length_ns == INTERVAL)
-        {
-            let at = (own.start_ns / INTERVAL).checked_sub(*shift);
+    /// Adds the seconds of the client with this number, from 0 on, after those of all before it. A second in which
+    /// nothing ended is one too.
+    pub fn add_seconds(&self, number: usize, step: &Step, seconds: &mut [IntervalSummary]) {
+        let own = step.intervals.iter();
+        for own in own.filter(|own| own.length_ns == INTERVAL) {
+            let at = (own.start_ns / INTERVAL).checked_sub(self.shifts[number]);
             let Some(second) = at.and_then(|at| seconds.get_mut(usize::try_from(at).ok()?)) else {
                 continue;
             };
@@ -124,5 +109,12 @@ fn add_seconds(steps: &[&Step], shifts: &[u64], whole: u64) -> Vec<IntervalSumma
             };
         }
     }
-    seconds
+}
+
+/// Returns the start and the end of a step's window, in nanoseconds since 1970, by a clock that is so
+/// many nanoseconds behind.
+pub(super) fn window(step: &Step, behind: i64) -> Option<[u64; 2]> {
+    let start = step.window_started_at?.saturating_add_signed(behind);
+    let length = (step.summary.seconds * 1e9).round() as u64;
+    Some([start, start.saturating_add(length)])
 }

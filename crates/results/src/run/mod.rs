@@ -17,7 +17,7 @@ pub use part::{Part, PartStep};
 pub use proof::Proof;
 pub use replaced::Replaced;
 pub use rounds::{CutRound, WholeRounds};
-pub use settings::{InProcess, StepSettings};
+pub use settings::{InProcess, PartSettings, StepSettings};
 pub use step::{Place, Step};
 
 use std::collections::BTreeMap;

@@ -1,5 +1,7 @@
 //! The settings of one step.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::bulk::BulkSettings;
@@ -14,6 +16,33 @@ pub enum InProcess {
     OneThread,
     /// The server has a thread of its own.
     TwoThreads,
+}
+
+/// One client's part of a load that several clients shared.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PartSettings {
+    /// The number of the client, from 1 on.
+    pub number: usize,
+    /// Clients.
+    pub of: usize,
+    /// Callers of all clients.
+    pub callers: usize,
+    /// Connections of all clients.
+    pub connections: usize,
+    /// The planned rate of all clients, in requests per second.
+    #[serde(
+        rename = "planned_rate_per_s",
+        default,
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub planned_rate: Option<f64>,
+}
+
+impl fmt::Display for PartSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "part {} of {}", self.number, self.of)
+    }
 }
 
 /// The settings of one step.
@@ -92,6 +121,9 @@ pub struct StepSettings {
     /// alone was. In a closed loop each caller called them by turns, in random order, one at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub together: Option<usize>,
+    /// The part that this client had of what several did together; absent where it did all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part: Option<PartSettings>,
     /// True where each request was taken apart by the kernel's time stamps, which costs time itself.
     #[serde(default, skip_serializing_if = "is_false")]
     pub anatomy: bool,

@@ -11,6 +11,7 @@ mod foreign;
 mod levels;
 mod machine;
 mod of_run;
+mod parts;
 mod retransmits;
 mod sample;
 mod silence;
@@ -180,6 +181,7 @@ warnings! {
     connections::UnequalConnections = "UNEQUAL_CONNECTIONS",
     connections::SlowConnection = "SLOW_CONNECTION",
     retransmits::Retransmits = "RETRANSMITS",
+    parts::PartsMissing = "PARTS_MISSING",
 }
 
 impl Warning {

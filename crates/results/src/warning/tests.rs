@@ -1,7 +1,7 @@
 //! Each warning with facts that bring it, with facts just below its limit, and with the trouble next
 //! to it.
 
-use std::{collections::BTreeMap, f64::consts::TAU};
+use std::{collections::BTreeMap, convert::Infallible, f64::consts::TAU};
 
 use netping_measure::{
     cost::{Balance, Hiccups, RequestCounts, ServerDemand, SideUse},
@@ -18,7 +18,8 @@ use netping_measure::{
 use super::*;
 use crate::{
     fixtures,
-    run::{Kind, Pairing, Run, Step},
+    merge::{MergeRules, merge},
+    run::{Kind, Pairing, PartSettings, Run, Step},
 };
 
 /// The facts of one step.
@@ -300,6 +301,34 @@ fn bulk(runs: usize, failed: usize, client_cpu_share: f64) -> Vec<Warning> {
     }
     let kinds = Warnings::of(&fixtures::run(steps)).kinds.into_iter();
     kinds.map(|found| found.worst).collect()
+}
+
+/// Returns the warnings of the sum of clients with these numbers, of so many that shared a load.
+fn merged(numbers: &[usize], of: Option<usize>) -> Vec<Warning> {
+    let names: Vec<String> = numbers.iter().map(ToString::to_string).collect();
+    let client = |at: usize| {
+        let number = numbers[at];
+        let mut step = fixtures::step(10, |_| vec![1_000_000 * number as u64; 200]);
+        let own = step.settings.callers;
+        step.settings.part = of.map(|of| PartSettings {
+            number,
+            of,
+            callers: own * of,
+            connections: own * of,
+            planned_rate: None,
+        });
+        Ok::<_, Infallible>(fixtures::run(vec![step]))
+    };
+    let rules = MergeRules {
+        missing: 1,
+        ..MergeRules::default()
+    };
+    let Ok(sum) = merge(&names, client, &rules, fixtures::tool(), Vec::new());
+    Warnings::of(&sum.unwrap())
+        .kinds
+        .into_iter()
+        .map(|found| found.worst)
+        .collect()
 }
 
 /// Returns a trial with these replies per second, p50 and p99.
@@ -989,6 +1018,14 @@ fn rows() -> Vec<Row> {
             unequal(&[("a", [64, 1]), ("a", [64, 16]), ("b", [64, 64])]),
             unequal(&[("a", [64, 1]), ("a", [64, 64]), ("b", [64, 64])]),
             (unequal(&[("a", [64, 64]), ("b", [8, 8])]), &[]),
+        ),
+        row(
+            "PARTS_MISSING",
+            note,
+            merged(&[1, 3], Some(3)),
+            merged(&[1, 2], Some(2)),
+            // Clients that share nothing.
+            (merged(&[1, 3], None), &[]),
         ),
     ]
 }

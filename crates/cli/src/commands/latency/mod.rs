@@ -99,7 +99,7 @@ impl LatencyArgs {
                 None => Extent::Requests(self.samples.get().div_ceil(parts.into())),
                 Some(duration) => Extent::Time(duration / parts),
             };
-            self.compared.in_step.apply(&mut plan.execution)?;
+            self.compared.in_step.apply(plan)?;
             self.compared.anatomy.apply(plan)?;
         }
         Ok(plans)

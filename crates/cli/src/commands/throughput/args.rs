@@ -99,10 +99,26 @@ impl ThroughputArgs {
         let kinds = targets.iter().map(|target| request.kind(target));
         let kinds = kinds.collect::<anyhow::Result<Vec<_>>>()?;
         self.check_sharing(&kinds)?;
+        if self.compared.in_step.shares_load() {
+            self.check_parts(&kinds)?;
+        }
         match self.requests {
             None => self.load.check(),
             Some(_) => Ok(()),
         }
+    }
+
+    /// Fails if clients that share the load could not know what the others do.
+    fn check_parts(&self, kinds: &[Kind]) -> anyhow::Result<()> {
+        require(
+            self.connections.is_some() || !kinds.iter().any(|kind| kind.multiplexes()),
+            "--part needs the number of all clients' connections, which otherwise follows from each host's cores: give \
+             --connections",
+        )?;
+        require(
+            !self.load.has_random_seed(),
+            "--part needs random arrivals that all clients know: give them the same --seed",
+        )
     }
 
     /// Fails if callers were to share connections to a target to which each has its own.
@@ -169,7 +185,7 @@ impl ThroughputArgs {
         let one = Some(NonZeroU64::MIN).filter(|_| self.new_connection_per_request);
         plan.load.requests_per_connection = one.or(self.requests_per_connection);
         plan.execution.extent = self.extent(arrival);
-        self.compared.in_step.apply(&mut plan.execution)?;
+        self.compared.in_step.apply(&mut plan)?;
         self.compared.anatomy.apply(&mut plan)?;
         Ok(plan)
     }

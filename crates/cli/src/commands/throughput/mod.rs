@@ -16,7 +16,7 @@ use crate::{
     error::Verdict,
     run::{
         Runner,
-        search::{End, Outcome, Search},
+        search::{End, Outcome, Search, least_rate},
         trials,
     },
 };
@@ -46,7 +46,9 @@ pub fn run(args: &ThroughputArgs) -> anyhow::Result<Verdict> {
                 match &args.find {
                     Some(condition) => {
                         let at_rate = |rate| args.at_rate(plan, rate);
-                        let search = Search::new(least_rate(plan, condition));
+                        let window = plan.execution.extent.duration();
+                        let least = window.map_or(0.0, |window| least_rate(window, condition));
+                        let search = Search::new(least);
                         find(runner, search, condition, at_rate, &mut rows)?;
                     }
                     None if runner.is_interrupted() => break,
@@ -190,14 +192,6 @@ fn place_at(runner: &Runner, rate: f64, first: usize) -> Place {
             trial: step.trial + 1,
         },
     )
-}
-
-/// Returns the lowest rate with enough samples in a window to decide on a condition; a tenth more,
-/// since random arrivals vary.
-fn least_rate(plan: &Plan, condition: &Condition) -> f64 {
-    plan.execution.extent.duration().map_or(0.0, |window| {
-        condition.samples() as f64 / window.as_secs_f64() * 1.1
-    })
 }
 
 #[cfg(test)]

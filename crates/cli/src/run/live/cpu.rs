@@ -25,7 +25,7 @@ impl Sides {
     pub(super) fn of(plans: &[Plan]) -> Self {
         Self {
             targets: plans.iter().map(|plan| plan.target.clone()).collect(),
-            is_one_of_several: plans.iter().any(|plan| plan.execution.start_at.is_some()),
+            is_one_of_several: plans.iter().any(|plan| plan.execution.in_step),
         }
     }
 

@@ -4,7 +4,7 @@ mod outcome;
 
 pub use self::outcome::Outcome;
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use netping_results::{
     condition::Condition,
@@ -43,6 +43,12 @@ const FULL: [&str; 2] = ["CLIENT_BOUND", "CLIENT_THROTTLED"];
 
 /// The most disturbed windows of a search.
 const MOST_DISTURBED: usize = 40;
+
+/// Returns the lowest rate with enough samples in a window of this length to decide on a condition; a tenth more,
+/// since random arrivals vary.
+pub fn least_rate(window: Duration, condition: &Condition) -> f64 {
+    condition.samples() as f64 / window.as_secs_f64() * 1.1
+}
 
 /// A search by doubling, then by bisection, then a confirmation by fresh windows. Every step is a
 /// whole window at one rate. Before it ends, the lowest rate that did not keep the condition is

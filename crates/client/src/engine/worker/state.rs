@@ -63,13 +63,14 @@ impl Supply {
     fn new(assignment: &Assignment, turn: Option<Turn>) -> Self {
         let Assignment { plan, share, .. } = assignment;
         let (timeline, backlog) = (assignment.timeline.clone(), assignment.backlog.clone());
-        let (arrival, workers) = (plan.load.arrival, plan.execution.workers);
+        let worker = [share.worker, plan.execution.workers];
         let together = plan.execution.together;
+        let whole = plan.whole();
         let supply = match plan.load.assign {
-            Assign::Any => Schedule::new(arrival, share.worker, workers, together)
+            Assign::Any => Schedule::new(plan.load.arrival, worker, whole.client, together)
                 .map(|schedule| Dispatch::new(schedule, timeline, backlog, share.worker))
                 .map(Self::Any),
-            Assign::Fixed => FixedSchedule::new(arrival, *share, plan.load.connections, together)
+            Assign::Fixed => FixedSchedule::new(whole.arrival, *share, whole.connections, together)
                 .map(|own| FixedDispatch::new(own, share.connections, timeline, backlog))
                 .map(Self::Fixed),
         };

@@ -3,6 +3,7 @@
 mod anatomy;
 mod balance;
 mod bulk;
+mod clients;
 mod connect;
 mod fairness;
 pub(super) mod forest;
@@ -44,7 +45,7 @@ const LEADS: [&[Maker]; 8] = [
 ];
 
 /// The charts below, but for those that lead.
-const OTHERS: [Maker; 9] = [
+const OTHERS: [Maker; 10] = [
     forest::differences,
     trials::charts,
     shift::charts,
@@ -53,6 +54,7 @@ const OTHERS: [Maker; 9] = [
     heatmap::charts,
     connect::charts,
     fairness::charts,
+    clients::charts,
     balance::charts,
 ];
 

@@ -1,0 +1,56 @@
+//! The clients of merged runs beside each other.
+
+use netping_results::{
+    metric::{self, Metric},
+    run::{Kind, PartStep, Run, Step},
+};
+
+use super::strips;
+use crate::page::chart::{Chart, Exact, Panel, Point, Series};
+
+const NOTE: &str = "A dot for each client of a load. One that is far off the others has another machine or network, or other \
+                    programs beside it.";
+
+/// Returns the chart of the clients' rates and response times.
+pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
+    let merged = || {
+        let runs = runs.iter();
+        runs.filter(|run| !run.parts.is_empty() && run.kind != Kind::Bulk)
+    };
+    let panel = |title, metric: &Metric, of: &dyn Fn(&PartStep) -> Option<f64>| -> Panel {
+        let rows = merged().flat_map(|run| rows(run, of));
+        strips(title, metric, rows.collect())
+    };
+    if merged().next().is_none() {
+        return Vec::new();
+    }
+    let times = |metric: &'static Metric| {
+        move |step: &PartStep| metric.of_times(step.response_time.as_ref()?)
+    };
+    let panels = [
+        panel("rate of each client", &metric::RATE, &|step| {
+            Some(step.rate)
+        }),
+        panel("p50 of each client", &metric::P50, &times(&metric::P50)),
+        panel("p99 of each client", &metric::P99, &times(&metric::P99)),
+    ];
+    vec![Chart::new(
+        ["clients", "Clients beside each other", NOTE],
+        "client",
+        panels,
+    )]
+}
+
+/// Returns a row for each load of a run, with a dot for each client of which the value is known.
+fn rows(run: &Run, of: &dyn Fn(&PartStep) -> Option<f64>) -> Vec<Series> {
+    let steps = run.steps.iter().enumerate();
+    let row = |(at, step): (usize, &Step)| {
+        let dots = run.parts.iter().filter_map(|part| {
+            let value = of(part.steps.get(at)?)?;
+            Some(Point::new(Exact::Word(part.host.clone()), value))
+        });
+        let name = format!("{}, {}", step.name(), step.settings.load_in_words());
+        Series::new(name, 0, dots.collect())
+    };
+    steps.map(row).collect()
+}
