@@ -106,8 +106,13 @@ async fn connected(server: &Server) -> TcpStream {
 
 /// Connects, and performs the handshake of the connector.
 pub async fn open(server: &Server, connector: &Connector) -> Stream {
-    let stream = connector.connect(connected(server).await).await;
+    let stream = try_open(server, connector).await;
     stream.expect("a handshake")
+}
+
+/// Does so with a server that may refuse it.
+pub async fn try_open(server: &Server, connector: &Connector) -> io::Result<Stream> {
+    connector.connect(connected(server).await).await
 }
 
 /// The end of what was poured on a connection.

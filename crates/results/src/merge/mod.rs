@@ -7,7 +7,10 @@ mod window;
 
 pub use error::MergeError;
 
-use std::hash::{DefaultHasher, Hash, Hasher};
+use std::{
+    collections::BTreeMap,
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use netping_measure::{statistics::precision::Precision, status::Status, times::Time};
 use serde_json::json;
@@ -244,7 +247,7 @@ fn overlap(step: &Step, behind: i64, merged: &Step) -> f64 {
     common as f64 / (end - start).max(1) as f64
 }
 
-/// The clients' machines as one: names side by side, cores added, and of the rest what they have in
+/// The clients' machines as one: names side by side, cores of hosts added, and of the rest what they have in
 /// common.
 fn environment(clients: &[Client]) -> Environment {
     let all: Vec<&Environment> = clients.iter().map(|own| &own.run.environment).collect();
@@ -259,13 +262,18 @@ fn environment(clients: &[Client]) -> Environment {
     };
     let mut system = all[0].system.clone();
     system.retain(|name, value| all.iter().all(|own| own.system.get(name) == Some(value)));
-    let cpus = all.iter().map(|own| own.cpus);
+    // Several clients may share a host.
+    let mut cpus: BTreeMap<&str, usize> = BTreeMap::new();
+    for own in &all {
+        let most = cpus.entry(&own.host).or_default();
+        *most = own.cpus.max(*most);
+    }
     let open_files = all.iter().map(|own| own.open_files);
     Environment {
         host: names(|environment| &environment.host),
         kernel: names(|environment| &environment.kernel),
         cpu_model: names(|environment| &environment.cpu_model),
-        cpus: cpus.fold(0, usize::saturating_add),
+        cpus: cpus.into_values().fold(0, usize::saturating_add),
         open_files: open_files.min().unwrap_or(0),
         system,
     }
@@ -273,7 +281,7 @@ fn environment(clients: &[Client]) -> Environment {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, convert::Infallible};
+    use std::convert::Infallible;
 
     use netping_measure::{
         cost::{RequestCounts, ServerDemand},
@@ -437,6 +445,14 @@ mod tests {
         );
         assert_eq!(step.cost.client_worker_cpu_seconds.len(), 4);
         assert_eq!(run.environment.host, "a, b");
+        let cpus = clients(0)[0].1.environment.cpus;
+        assert_eq!(run.environment.cpus, 2 * cpus);
+        let on_one_host = clients(0).map(|(name, run)| {
+            let mut run = run;
+            run.environment.host = "a".to_owned();
+            (name, run)
+        });
+        assert_eq!(merged(&on_one_host).unwrap().environment.cpus, cpus);
         let parts: Vec<_> = run
             .parts
             .iter()

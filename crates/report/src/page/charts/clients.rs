@@ -1,14 +1,15 @@
 //! The clients of merged runs beside each other.
 
+use netping_measure::statistics::outliers::median;
 use netping_results::{
     metric::{self, Metric},
     run::{Kind, PartStep, Run, Step},
 };
 
 use super::strips;
-use crate::page::chart::{Chart, Exact, Panel, Point, Series};
+use crate::page::chart::{Chart, Mark, Panel, Point, Series};
 
-const NOTE: &str = "A dot for each client of a load. One that is far off the others has another machine or network, or other \
+const NOTE: &str = "A dot for each client of a load, and their median. One that is far off the others has another machine or network, or other \
                     programs beside it.";
 
 /// Returns the chart of the clients' rates and response times.
@@ -41,16 +42,24 @@ pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     )]
 }
 
-/// Returns a row for each load of a run, with a dot for each client of which the value is known.
+/// Returns a row for each load of a run, with the clients' median, and a dot for each of which the value is known.
 fn rows(run: &Run, of: &dyn Fn(&PartStep) -> Option<f64>) -> Vec<Series> {
     let steps = run.steps.iter().enumerate();
     let row = |(at, step): (usize, &Step)| {
-        let dots = run.parts.iter().filter_map(|part| {
+        let values = run.parts.iter().filter_map(|part| {
             let value = of(part.steps.get(at)?)?;
-            Some(Point::new(Exact::Word(part.host.clone()), value))
+            Some((&part.host, value))
         });
+        let values: Vec<(&String, f64)> = values.collect();
+        if values.is_empty() {
+            return None;
+        }
+        let middle = median(values.iter().map(|(_, value)| *value));
+        let mut points = vec![Point::new("median", middle).marked(Mark::Mean)];
+        let dots = values.into_iter();
+        points.extend(dots.map(|(host, value)| Point::new(host.as_str(), value)));
         let name = format!("{}, {}", step.name(), step.settings.load_in_words());
-        Series::new(name, 0, dots.collect())
+        Some(Series::new(name, 0, points))
     };
-    steps.map(row).collect()
+    steps.filter_map(row).collect()
 }
