@@ -425,7 +425,7 @@ fn shared(folder: &Path, server: &Server, parts: &[&str]) -> (String, Vec<PathBu
         let ready = start(number).with_extension("ready");
         eventually("a client that is ready", || ready.exists());
     }
-    let moment = SystemTime::now() + Duration::from_secs(1);
+    let moment = SystemTime::now() + Duration::from_secs(2);
     let moment = humantime::format_rfc3339_nanos(moment).to_string();
     for number in 0..parts.len() {
         fs::write(start(number), format!("{moment}\n")).unwrap();
