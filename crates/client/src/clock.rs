@@ -181,7 +181,7 @@ impl TimeOfDay {
         }
     }
 
-    /// Began at `moment`, which is not long past.
+    /// Returns one that began at `moment`, which is not long past.
     pub fn since(moment: Moment) -> Self {
         let Monotonic { origin } = Monotonic::start();
         let ago = moment.left().err().map_or(0, nanos);

@@ -26,7 +26,7 @@ use crate::{
     warning::{CountersDisagree, PartsMissing, ServerShared, Severity, TooFewSamples, Warning},
 };
 
-/// What takes most of the memory of a step, summed over the clients so far.
+/// The parts of a step that take most of its memory, summed over the clients so far.
 #[derive(Debug, Default)]
 pub(super) struct StepSum {
     histograms: Histograms,

@@ -18,7 +18,7 @@ pub(super) struct Common {
     pub seconds: f64,
     /// Verified replies per second: the sum of the clients' rates.
     pub rate: f64,
-    /// Its whole seconds.
+    /// The number of its whole seconds.
     whole: u64,
     /// The seconds of each client before the first of those.
     shifts: Vec<u64>,
