@@ -58,12 +58,21 @@ pub struct ResultArgs {
     pub limits: LimitArgs,
 }
 
-/// Limits of which a command that measured fails.
+/// Faults of a window that are tolerated.
 #[derive(Debug, Clone, Args)]
-pub struct LimitArgs {
+pub struct ToleranceArgs {
     /// Exit with 1 if a larger share of requests fails, from 0 to 1
     #[arg(long, default_value_t = 0.0, value_name = "SHARE", value_parser = share)]
     pub max_error_rate: f64,
+    #[command(flatten)]
+    pub accepted: AllowArgs,
+}
+
+/// Limits of which a command that measured fails.
+#[derive(Debug, Clone, Args)]
+pub struct LimitArgs {
+    #[command(flatten)]
+    pub tolerated: ToleranceArgs,
     /// Exit with 5 if the results are NOT VALID, as with --fail-if; '--strict=notes': if there is any
     /// warning
     #[arg(
@@ -71,8 +80,6 @@ pub struct LimitArgs {
         default_missing_value = "invalid", value_parser = one_of(&STRICTNESS)
     )]
     pub strict: Option<Strictness>,
-    #[command(flatten)]
-    pub accepted: AllowArgs,
 }
 
 /// The warnings of which a command fails.
@@ -197,7 +204,7 @@ impl OutputArgs {
 
     /// Returns the warnings that are no failure.
     pub fn accepted(&self) -> &AllowArgs {
-        &self.results.limits.accepted
+        &self.results.limits.tolerated.accepted
     }
 
     /// Returns true if a condition is on a difference between targets.

@@ -7,7 +7,7 @@ use netping_results::{condition::Condition, run::Run};
 
 use super::text::print;
 use crate::{
-    args::{output::LimitArgs, time::positive},
+    args::{output::ToleranceArgs, time::positive},
     error::{Verdict, usage},
     run::search::{End, Outcome, Search, least_rate},
 };
@@ -15,6 +15,8 @@ use crate::{
 /// Flags of `netping next`.
 #[derive(Debug, Clone, Args)]
 #[command(
+    mut_arg("max_error_rate", |arg| arg.help("Windows in which a larger share of requests fails do not keep the condition, from 0 to 1")),
+    mut_arg("allow", |arg| arg.help("Windows with these warnings are not disturbed, or 'all'; may be repeated")),
     after_long_help = "Exit codes: 0 there is a next window, or the rate was found; 2 wrong usage, 3 a file could not be \
                   read, 4 no rate keeps the condition, 5 higher rates could not be measured on these clients."
 )]
@@ -29,7 +31,7 @@ pub struct NextArgs {
     #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME")]
     duration: Duration,
     #[command(flatten)]
-    limits: LimitArgs,
+    tolerated: ToleranceArgs,
 }
 
 /// The share by which the rate of a window may be off that which was asked for: rates are whole numbers.
@@ -58,7 +60,7 @@ pub fn run(args: &NextArgs) -> anyhow::Result<Verdict> {
                  which they were measured, with the --find and -d of then"
             )));
         }
-        search.tried(rate, &Outcome::of(step, &args.find, &args.limits));
+        search.tried(rate, &Outcome::of(step, &args.find, &args.tolerated));
     }
     if let Some(rate) = search.next() {
         print(format!("--rate {rate:.0}\n"))?;

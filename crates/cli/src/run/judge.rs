@@ -61,7 +61,7 @@ impl Judge {
         if step.settings.bulk.is_some() {
             return lines;
         }
-        if step.summary.failure_share() > self.limits.max_error_rate {
+        if step.summary.failure_share() > self.limits.tolerated.max_error_rate {
             self.decide(Verdict::Requests);
         }
         if step.summary.scheduled == 0 && step.status == Status::Complete {
@@ -102,7 +102,7 @@ impl Judge {
         for own in run.measurements() {
             let failed = own.trials.iter().filter(|step| step.bulk.is_none()).count();
             let share = failed as f64 / own.trials.len() as f64;
-            if own.settings().bulk.is_some() && share > self.limits.max_error_rate {
+            if own.settings().bulk.is_some() && share > self.limits.tolerated.max_error_rate {
                 self.decide(Verdict::Requests);
             }
         }
@@ -114,7 +114,7 @@ impl Judge {
         let counts = kinds.filter(|own| strictness == Some(Strictness::Notes) || own.is_invalid());
         let names = counts.map(|own| own.worst.name());
         self.unwanted = names
-            .filter(|name| !self.limits.accepted.accepts(name))
+            .filter(|name| !self.limits.tolerated.accepted.accepts(name))
             .collect();
         broken
     }

@@ -7,7 +7,7 @@ use netping_results::format::plural;
 use super::{Arrival, Plan};
 use crate::probe::metrics::ServerSource;
 
-/// The number of one client among those that share a load, and how many they are: `2/8`.
+/// The number of one client, or of one of its workers, among those that share a load, and how many they are: `2/8`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartNumber {
     /// From 1 on.

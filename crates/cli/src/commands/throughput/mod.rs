@@ -76,7 +76,7 @@ fn at_shares(
     shares: impl Iterator<Item = f64>,
     rows: &mut Rows,
 ) -> Result<Vec<Vec<Plan>>, StartError> {
-    let max_error_rate = runner.judge.limits.max_error_rate;
+    let max_error_rate = runner.judge.limits.tolerated.max_error_rate;
     let shares: Vec<f64> = shares.collect();
     let mut open = Vec::new();
     for group in groups {
@@ -118,8 +118,8 @@ fn find(
     at_rate: impl Fn(f64) -> Plan,
     rows: &mut Rows,
 ) -> Result<(), StartError> {
-    let limits = runner.judge.limits.clone();
-    let read = |step: &Step| Outcome::of(step, condition, &limits);
+    let tolerated = runner.judge.limits.tolerated.clone();
+    let read = |step: &Step| Outcome::of(step, condition, &tolerated);
     let (begin, first) = (runner.steps().len(), runner.next_place().measurement);
     while let Some(rate) = search.next()
         && !runner.is_interrupted()

@@ -9,7 +9,7 @@ use netping_results::{
     warning::{Severity, Warning},
 };
 
-use crate::args::output::LimitArgs;
+use crate::args::output::ToleranceArgs;
 
 /// Requests were late by the client's doing if their mean lateness while a caller was free is longer than
 /// this, in nanoseconds, which the timer is not late by, and more than this share of their whole lag.
@@ -35,8 +35,8 @@ pub enum Outcome {
 
 impl Outcome {
     /// Returns the outcome of a step.
-    pub fn of(step: &Step, condition: &Condition, limits: &LimitArgs) -> Self {
-        let disturbances = disturbances(step, limits);
+    pub fn of(step: &Step, condition: &Condition, tolerated: &ToleranceArgs) -> Self {
+        let disturbances = disturbances(step, tolerated);
         let is_behind = |warning: &Warning| matches!(warning, Warning::BehindSchedule(_));
         let answer = condition.check(step);
         if step.status != Status::Complete {
@@ -47,7 +47,7 @@ impl Outcome {
             Self::Broken("not met")
         } else if step.warnings.iter().any(is_behind) {
             Self::Broken("behind schedule")
-        } else if step.summary.failure_share() > limits.max_error_rate {
+        } else if step.summary.failure_share() > tolerated.max_error_rate {
             Self::Broken("too many failed")
         } else if matches!(answer, Answer::Holds(_)) {
             Self::Kept(step.summary.rate)
@@ -71,7 +71,7 @@ impl fmt::Display for Outcome {
 
 /// Returns the names of the warnings by which the client or other programs spoiled a window, rather than the
 /// server, but for those that are accepted.
-fn disturbances(step: &Step, limits: &LimitArgs) -> Vec<&'static str> {
+fn disturbances(step: &Step, tolerated: &ToleranceArgs) -> Vec<&'static str> {
     let is_disturbance = |warning: &&Warning| match warning {
         Warning::ForeignLoad(_) | Warning::ServerShared(_) => true,
         Warning::BehindSchedule(_) => is_late_by_client(step),
@@ -81,7 +81,7 @@ fn disturbances(step: &Step, limits: &LimitArgs) -> Vec<&'static str> {
     warnings
         .filter(|own| own.severity() == Severity::Invalid)
         .map(Warning::name)
-        .filter(|name| !limits.accepted.accepts(name))
+        .filter(|name| !tolerated.accepted.accepts(name))
         .collect()
 }
 
@@ -112,9 +112,9 @@ mod tests {
 
     fn read(flags: &[&str], step: &Step, condition: &str) -> Outcome {
         let command = clap::Command::new("netping").no_binary_name(true);
-        let matches = LimitArgs::augment_args(command).get_matches_from(flags);
-        let limits = LimitArgs::from_arg_matches(&matches).unwrap();
-        Outcome::of(step, &condition.parse().unwrap(), &limits)
+        let matches = ToleranceArgs::augment_args(command).get_matches_from(flags);
+        let tolerated = ToleranceArgs::from_arg_matches(&matches).unwrap();
+        Outcome::of(step, &condition.parse().unwrap(), &tolerated)
     }
 
     #[test]
