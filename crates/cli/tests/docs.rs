@@ -57,6 +57,22 @@ fn every_scenario_of_the_docs_and_of_the_playbooks_parses() {
 }
 
 #[test]
+fn every_command_of_the_kubernetes_manifests_parses() {
+    for name in ["server", "clients"] {
+        let file = root().join(format!("benches/hosts/kubernetes/{name}.yml"));
+        let text = fs::read_to_string(file).unwrap();
+        // A list of YAML in brackets is one of JSON.
+        let (_, list) = text.split_once("args: ").unwrap();
+        let list = &list[..=list.find(']').unwrap()];
+        let mut arguments: Vec<String> = serde_json::from_str(list).unwrap();
+        for argument in &mut arguments {
+            *argument = argument.replace("$(JOB_COMPLETION_INDEX)", "3");
+        }
+        assert_eq!(check_program("netping", &arguments), Ok(()), "{name}");
+    }
+}
+
+#[test]
 fn a_scenario_that_does_not_parse_is_a_problem() {
     let wrong = |run: &str| {
         let text = format!("```toml\n[[step]]\nrun = '{run}'\n```\n");

@@ -102,10 +102,15 @@ impl Plan {
 impl FromStr for PartNumber {
     type Err = &'static str;
 
+    /// Reads `2/8`, or `1+1/8` where what starts the clients numbers them from 0 on.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let number = |text: &str| {
+            let from_zero = text.strip_suffix("+1");
+            let number: usize = from_zero.unwrap_or(text).parse().ok()?;
+            number.checked_add(usize::from(from_zero.is_some()))
+        };
         let numbers = text.split_once('/');
-        let numbers = numbers.and_then(|(number, of)| number.parse().ok().zip(of.parse().ok()));
-        match numbers {
+        match numbers.and_then(|(own, of)| number(own).zip(of.parse().ok())) {
             Some((number @ 1.., of)) if number <= of => Ok(Self { number, of }),
             _ => Err("not a client's number and the number of clients, such as 2/8"),
         }
@@ -127,8 +132,30 @@ mod tests {
         for text in ["1/1", "1/8", "8/8"] {
             assert_eq!(text.parse::<PartNumber>().unwrap().to_string(), text);
         }
-        for text in ["0/8", "9/8", "1", "1/", "/2", "1/0", "-1/2", "1/2/3"] {
+        for text in [
+            "0/8",
+            "9/8",
+            "1",
+            "1/",
+            "/2",
+            "1/0",
+            "-1/2",
+            "1/2/3",
+            "0+2/8",
+            "8+1/8",
+            "+1/8",
+            "1/7+1",
+            "18446744073709551615+1/8",
+        ] {
             assert!(text.parse::<PartNumber>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_counts_from_zero_is_told_so() {
+        for (text, number) in [("0+1/8", 1), ("7+1/8", 8)] {
+            let of = 8;
+            assert_eq!(text.parse(), Ok(PartNumber { number, of }), "{text}");
         }
     }
 
