@@ -74,9 +74,11 @@ async fn serve_stream(
     let mut stream = tokio::io::join(requests, Replies { send, wait });
     let codec = Codec::frames(limits);
     echo(&mut stream, codec, &connection, &chassis, most_held).await;
-    let Replies { send, .. } = stream.writer_mut();
+    let Replies { send, wait } = stream.writer_mut();
     // It fails only if the client is gone.
     let _ = send.finish();
+    // For the client to acknowledge the last reply: quinn has taken it whole.
+    wait.set(true);
     let _ = send.stopped().await;
 }
 

@@ -216,6 +216,19 @@ async fn a_connection_on_which_nobody_takes_a_reply_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_connection_on_which_nobody_takes_the_last_reply_is_closed() {
+    let (server, client) = (start(&["--reply-timeout", "200ms"]), client());
+    let connection = connect(&client, &server).await.unwrap();
+    let (mut send, _receive) = connection.open_bi().await.unwrap();
+    // Less than the server keeps for it, and more than the client takes unread.
+    let request = frame(b"x", Reply::Bytes(2 << 20));
+    send.write_all(&request).await.unwrap();
+    send.finish().unwrap();
+    connection.closed().await;
+    assert_eq!(server.errors("reply_timeout"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_incomplete_requests_hold_is_limited() {
     let (server, client) = (
         start(&["--max-frame", "10000", "--max-held", "0"]),
