@@ -10,7 +10,7 @@ use crate::{
     peer::{End, open, pour},
 };
 
-pub const FAULTS: [Fault; 10] = [
+pub const FAULTS: [Fault; 11] = [
     Fault {
         what: "PING flood",
         promised: ENDED,
@@ -40,6 +40,15 @@ pub const FAULTS: [Fault; 10] = [
         promised: ENDED,
         servers: Kind::is_grpc,
         try_it: |kind| ended(kind, blocks(&frame(PRIORITY, 0, 3, &[0, 0, 0, 1, 0]))),
+    },
+    Fault {
+        what: "WINDOW_UPDATE flood beside a request",
+        promised: ENDED,
+        servers: Kind::is_grpc,
+        try_it: |kind| {
+            let update = frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1]);
+            ended(kind, [headers(1, ECHO)].into_iter().chain(blocks(&update)))
+        },
     },
     Fault {
         what: "headers without an end",

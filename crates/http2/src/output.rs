@@ -1,6 +1,6 @@
 //! The bytes that wait to be written.
 
-use std::{collections::VecDeque, io::IoSlice};
+use std::{collections::VecDeque, io::IoSlice, mem};
 
 use bytes::{Buf, Bytes};
 
@@ -29,6 +29,8 @@ pub(crate) struct Output {
     shared: VecDeque<(usize, Bytes)>,
     /// Bytes of the parts.
     shared_bytes: usize,
+    /// Frames with data, since they were last asked for.
+    data_frames: u64,
 }
 
 impl Output {
@@ -126,11 +128,17 @@ impl Output {
                 }
                 _ => self.frame(header, &rest[..length]),
             }
+            self.data_frames += 1;
             stream.sent(length);
             connection.sent(length);
             sent += length;
         }
         sent
+    }
+
+    /// Returns the number of frames with data that were appended, since it was last asked for.
+    pub(crate) fn take_data_frames(&mut self) -> u64 {
+        mem::take(&mut self.data_frames)
     }
 
     /// Appends the reset of a stream.

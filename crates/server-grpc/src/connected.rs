@@ -11,7 +11,7 @@ use std::{
 use netping_http2::Reason;
 use netping_protocol::tls;
 use netping_serving::{
-    Accepted, Chassis, Connection, IDLE_TIMEOUT, MAX_CONNECTIONS, echo::goodbye,
+    Accepted, CONTROL_FRAMES, Chassis, Connection, IDLE_TIMEOUT, MAX_CONNECTIONS, echo::goodbye,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tonic::transport::server::Connected;
@@ -108,7 +108,9 @@ impl AsyncRead for ConnectedStream {
             .received
             .take(&buf.filled()[before..], this.connection.is_active());
         this.connection.count_bytes(counted);
-        this.connection.count_control(this.received.take_control());
+        if this.connection.count_control(this.received.take_control()) {
+            this.chassis.count_error(CONTROL_FRAMES);
+        }
         // The reaper limits the time in which the rest of a frame comes.
         this.connection.set_partial(this.received.partial());
         Poll::Ready(Ok(()))
@@ -135,9 +137,11 @@ impl AsyncWrite for ConnectedStream {
             return Poll::Pending;
         };
         let written = written?;
-        for kind in self.sent.read(data, written) {
-            self.chassis.count_error(&kind);
+        let this = &mut *self;
+        for kind in this.sent.read(data, written) {
+            this.chassis.count_error(&kind);
         }
+        this.received.has_sent_data(this.sent.take_data());
         Poll::Ready(Ok(written))
     }
 

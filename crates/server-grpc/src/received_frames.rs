@@ -30,9 +30,18 @@ pub(crate) struct ReceivedFrames {
     is_in_block: bool,
     /// Frames that have begun, of which those of a header block are one.
     begun: u64,
-    /// Frames that belong to no request and no reply, and have not been asked for.
+    /// Frames that serve no request and no reply, and have not been asked for.
     control: u64,
+    /// Further ones for which requests and replies are a reason.
+    explained: u64,
 }
+
+/// Frames for which a frame of a request or a reply is a reason: WINDOW_UPDATE of the stream and of the connection, a
+/// PING that measures the path, and the end of the request or its cancellation.
+const EXPLAINED: u64 = 4;
+
+/// The most that are explained beforehand: more than a window of the shortest frames leads to.
+const MOST_EXPLAINED: u64 = 50_000;
 
 impl ReceivedFrames {
     /// Takes the next bytes; returns how many of them belong to requests, or to the preface. Others keep no connection
@@ -56,7 +65,12 @@ impl ReceivedFrames {
         counted
     }
 
-    /// Returns the number of frames that belong to no request and no reply, since it was last asked for.
+    /// Takes note of so many frames with data that the server has sent.
+    pub(crate) fn has_sent_data(&mut self, frames: u64) {
+        self.explained = (self.explained + EXPLAINED * frames).min(MOST_EXPLAINED);
+    }
+
+    /// Returns the number of frames that serve no request and no reply, since it was last asked for.
     pub(crate) fn take_control(&mut self) -> u64 {
         mem::take(&mut self.control)
     }
@@ -78,16 +92,22 @@ impl ReceivedFrames {
         let length = length(header);
         self.frames.expect(length);
         self.begun += u64::from(!self.is_in_block);
-        self.is_counted = match kind {
+        let is_of_request = match kind {
             DATA => length > 0,
             HEADERS | CONTINUATION => {
                 self.is_in_block = flags & END_HEADERS == 0;
                 true
             }
-            WINDOW_UPDATE => has_reply,
             _ => false,
         };
-        self.control += u64::from(!self.is_counted);
+        self.is_counted = is_of_request || (kind == WINDOW_UPDATE && has_reply);
+        if is_of_request {
+            self.explained = (self.explained + EXPLAINED).min(MOST_EXPLAINED);
+        } else if self.explained > 0 {
+            self.explained -= 1;
+        } else {
+            self.control += 1;
+        }
     }
 }
 
@@ -107,12 +127,6 @@ mod tests {
 
     #[test]
     fn bytes_of_requests_are_counted_however_they_come() {
-        let requests = [
-            frame(HEADERS, 0, &[7; 30]),
-            frame(CONTINUATION, END_HEADERS, &[7; 20]),
-            frame(DATA, 0, &[7; 300]),
-        ]
-        .concat();
         let others = [
             frame(6, 0, &[7; 8]),
             frame(4, 0, &[7; 60]),
@@ -122,7 +136,13 @@ mod tests {
         ]
         .concat();
         let window = frame(WINDOW_UPDATE, 0, &[7; 4]);
-        let all = [&[7; PREFACE], &requests[..], &others, &window].concat();
+        let requests = [
+            frame(HEADERS, 0, &[7; 30]),
+            frame(CONTINUATION, END_HEADERS, &[7; 20]),
+            frame(DATA, 0, &[7; 300]),
+        ]
+        .concat();
+        let all = [&[7; PREFACE], &others[..], &window, &requests].concat();
         for has_reply in [false, true] {
             let update = if has_reply { window.len() } else { 0 };
             for step in [1, 2, 8, 9, 10, 64, 1000, 10_000] {
@@ -131,10 +151,34 @@ mod tests {
                 let counted: usize = parts.map(|part| frames.take(part, has_reply)).sum();
                 assert_eq!(counted, PREFACE + requests.len() + update, "{step}");
                 assert_eq!(frames.partial(), 0, "{step}");
-                assert_eq!(frames.take_control(), 5 + u64::from(!has_reply), "{step}");
+                assert_eq!(frames.take_control(), 6, "{step}");
                 assert_eq!(frames.take_control(), 0, "{step}");
             }
         }
+    }
+
+    #[test]
+    fn frames_of_requests_and_replies_explain_others() {
+        let mut frames = ReceivedFrames::default();
+        frames.take(&[7; PREFACE], true);
+        let mut beyond = |bytes: &[u8], sent: u64| {
+            frames.has_sent_data(sent);
+            frames.take(bytes, true);
+            frames.take_control()
+        };
+        let other = |kind, count| frame(kind, 0, &[7; 8]).repeat(count);
+        assert_eq!(beyond(&other(WINDOW_UPDATE, 3), 0), 3);
+        // A request and two frames of a reply.
+        let request = frame(HEADERS, END_HEADERS, b"");
+        let pings = 3 * EXPLAINED as usize;
+        assert_eq!(beyond(&[request, other(6, pings)].concat(), 2), 0);
+        assert_eq!(beyond(&other(WINDOW_UPDATE, 5), 0), 5);
+        // No more than that beforehand.
+        assert_eq!(
+            beyond(&other(6, MOST_EXPLAINED as usize), MOST_EXPLAINED),
+            0
+        );
+        assert_eq!(beyond(&other(6, 2), 0), 2);
     }
 
     #[test]

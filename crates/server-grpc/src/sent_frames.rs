@@ -1,7 +1,7 @@
 //! Errors of its peers that the server reports to them, read from the HTTP/2 frames that it sends
 //! (RFC 9113, sections 4.1, 6.4 and 6.8): tonic and hyper do not tell.
 
-use std::io::IoSlice;
+use std::{io::IoSlice, mem};
 
 use h2::Reason;
 
@@ -10,6 +10,7 @@ use crate::{
     received_frames::{HEADER, length},
 };
 
+const DATA: u8 = 0;
 const RST_STREAM: u8 = 3;
 const GOAWAY: u8 = 7;
 
@@ -23,12 +24,19 @@ pub(crate) struct SentFrames {
     payload: Vec<u8>,
     /// GOAWAY has been sent.
     has_left: bool,
+    /// Frames with data, since they were last asked for.
+    data: u64,
 }
 
 impl SentFrames {
     /// Returns true if GOAWAY may follow: no frame is cut off, and none has been sent.
     pub fn may_leave(&self) -> bool {
         !self.has_left && !self.frames.has_part_of_head() && !self.frames.awaits_payload()
+    }
+
+    /// Returns the number of frames with data, since it was last asked for.
+    pub fn take_data(&mut self) -> u64 {
+        mem::take(&mut self.data)
     }
 
     /// Reads the first `length` bytes of what is in `parts`; returns the kinds under which what was found
@@ -52,6 +60,7 @@ impl SentFrames {
                     self.kind = header[3];
                     self.payload.clear();
                     self.has_left |= self.kind == GOAWAY;
+                    self.data += u64::from(self.kind == DATA);
                 }
                 Piece::Payload(part) => {
                     let lacking = self.wanted() - self.payload.len();

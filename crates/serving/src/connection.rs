@@ -20,11 +20,11 @@ use tokio::sync::Notify;
 
 pub(crate) use self::closing::Deadlines;
 pub use self::{
-    closing::{IDLE_TIMEOUT, MAX_CONNECTIONS},
+    closing::{CONTROL_FRAMES, IDLE_TIMEOUT, MAX_CONNECTIONS},
     waits::{REPLY_TIMEOUT, TAKEN, Wait},
 };
 use self::{
-    closing::{Seen, Spare},
+    closing::{MOST_CONTROL, Seen, Spare},
     waits::{Periods, Waits},
 };
 use crate::{
@@ -372,11 +372,18 @@ impl Connection {
         self.tally.closed.get().copied()
     }
 
-    /// Adds to the number of received frames that belong to no request: too many in a second end the connection.
-    pub fn count_control(&self, frames: u64) {
-        if frames > 0 {
-            self.tally.control.fetch_add(frames, Ordering::Relaxed);
+    /// Adds to the number of received frames that serve no request. Closes the connection once these are too many in the
+    /// current second, and returns true then: the caller counts that as [`CONTROL_FRAMES`].
+    pub fn count_control(&self, frames: u64) -> bool {
+        if frames == 0 {
+            return false;
         }
+        let before = self.tally.control.fetch_add(frames, Ordering::Relaxed);
+        let is_flood = (before..before + frames).contains(&MOST_CONTROL);
+        if is_flood && let Some(entry) = self.connections.lock().entries.get(self.key) {
+            entry.close(CONTROL_FRAMES);
+        }
+        is_flood
     }
 
     /// Adds to the number of received bytes: they keep the connection alive, and extend the time of a request.

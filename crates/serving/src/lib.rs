@@ -35,8 +35,8 @@ pub mod testing;
 pub use self::{
     chassis::Chassis,
     connection::{
-        Active, Connection, Ending, Guard, Held, IDLE_TIMEOUT, MAX_CONNECTIONS, REPLY_TIMEOUT,
-        TAKEN, Wait,
+        Active, CONTROL_FRAMES, Connection, Ending, Guard, Held, IDLE_TIMEOUT, MAX_CONNECTIONS,
+        REPLY_TIMEOUT, TAKEN, Wait,
     },
     error::{Result, ServeError},
     listen::Listening,

@@ -175,6 +175,11 @@ impl<R: Route> Server<R> {
         self.streams.open()
     }
 
+    /// Returns the number of frames with data for the client, since it was last asked for: for each, it may give window.
+    pub fn take_data_frames(&mut self) -> u64 {
+        self.output.take_data_frames()
+    }
+
     /// Takes the reasons of the streams that were reset for the client's errors since the last call.
     pub fn take_resets(&mut self) -> Vec<Reason> {
         mem::take(&mut self.resets)

@@ -13,7 +13,7 @@ use std::{
 use bytes::{Buf, BytesMut};
 use netping_http2::server::Server;
 use netping_protocol::secure::Stream;
-use netping_serving::{Ending, Guard};
+use netping_serving::{CONTROL_FRAMES, Ending, Guard};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
     time::{Sleep, sleep},
@@ -242,8 +242,11 @@ impl Connection {
         }
         let connection = self.guard.connection();
         let new = &bytes[bytes.len() - read..];
+        self.received.has_sent_data(self.http2.take_data_frames());
         connection.count_bytes(self.received.take(new, self.http2.open() > 0));
-        connection.count_control(self.received.take_control());
+        if connection.count_control(self.received.take_control()) {
+            self.floor.chassis.count_error(CONTROL_FRAMES);
+        }
         if mem::take(&mut self.is_fresh) && is_tls(bytes) {
             return Err(End::Tls);
         }

@@ -41,8 +41,8 @@ pub(super) struct Seen {
     /// The request or frame that was last seen in part: its number, when that was, and the bytes of the connection
     /// until then.
     partial: (u64, Instant, u64),
-    /// Frames of no request at the beginning of the current second, and when that was.
-    control: (u64, Instant),
+    /// Beginning of the second whose frames of no request are counted.
+    second: Instant,
 }
 
 impl Seen {
@@ -52,20 +52,8 @@ impl Seen {
             changed: now,
             counts: (0, 0),
             partial: (0, now, 0),
-            control: (0, now),
+            second: now,
         }
-    }
-
-    /// Takes the number of frames of no request; returns true if these were too many in the current second.
-    fn is_flood(&mut self, control: u64, now: Instant) -> bool {
-        let (before, since) = self.control;
-        // The reaper may be late.
-        let seconds = now.saturating_duration_since(since).as_secs();
-        let is_flood = control - before > MOST_CONTROL * seconds.max(1);
-        if seconds > 0 || is_flood {
-            self.control = (control, now);
-        }
-        is_flood
     }
 }
 
@@ -100,9 +88,13 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Idle connections that a look finds.
 const MOST_IDLE: usize = 256;
 
-/// Frames of no request that a connection may send in a second. A client that measures the path may send a PING with
-/// each round trip.
-const MOST_CONTROL: u64 = 50_000;
+/// Frames that serve no request which a connection may send in a second: between the reaper's looks, at least.
+pub(super) const MOST_CONTROL: u64 = 1000;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The kind under which connections with more of them are counted.
+pub const CONTROL_FRAMES: &str = "control_frames";
 
 /// The kind under which a connection without traffic is counted.
 pub const IDLE_TIMEOUT: &str = "idle_timeout";
@@ -198,13 +190,15 @@ impl Connections {
             let is_slow = partial > 0 && limit.is_some_and(|limit| now - since >= limit);
             let quiet = now.saturating_duration_since(seen.changed);
             let exceeds = |limit: Duration| !limit.is_zero() && quiet >= limit;
-            let is_flood = seen.is_flood(tally.control.load(Ordering::Relaxed), now);
+            if now.saturating_duration_since(seen.second) >= SECOND {
+                seen.second = now;
+                tally.control.store(0, Ordering::Relaxed);
+            }
             let is_untaken = too_old.is_some_and(|period| tally.waits.last_since(period));
             let kind = match begun {
                 false if exceeds(deadlines.first_byte) => "first_byte_timeout",
                 _ if is_slow => REQUEST_TIMEOUT,
                 _ if is_untaken => REPLY_TIMEOUT,
-                _ if is_flood => "control_frames",
                 _ if exceeds(deadlines.idle) => IDLE_TIMEOUT,
                 _ => continue,
             };
@@ -338,21 +332,25 @@ mod tests {
 
     #[test]
     fn frames_of_no_request_are_limited_in_each_second() {
-        let start = clock::now();
-        let mut seen = Seen::nothing(start);
-        let mut total = 0;
-        let mut is_flood = |millis, frames| {
-            total += frames;
-            seen.is_flood(total, start + Duration::from_millis(millis))
+        let connections = Arc::new(Connections::default());
+        let guard = connections.admit_task(1).unwrap();
+        let connection = guard.connection();
+        let deadlines = Deadlines {
+            first_byte: Duration::ZERO,
+            ..DEADLINES
         };
-        assert!(!is_flood(100, MOST_CONTROL));
-        assert!(is_flood(200, 1));
-        // A second begins with it.
-        assert!(!is_flood(1100, MOST_CONTROL));
-        assert!(!is_flood(1200, 0));
-        assert!(!is_flood(1300, MOST_CONTROL));
-        assert!(is_flood(1400, 1));
-        assert!(!is_flood(3500, 2 * MOST_CONTROL));
+        assert!(!connection.count_control(0) && !connection.count_control(MOST_CONTROL));
+        connections.reap(deadlines);
+        // The second is not over.
+        assert_eq!(connection.closed(), None);
+        connections.lock().entries[0].seen.second -= SECOND;
+        connections.reap(deadlines);
+        assert!(!connection.count_control(MOST_CONTROL));
+        assert!(connection.count_control(7));
+        assert_eq!(connection.closed(), Some(CONTROL_FRAMES));
+        assert_eq!(guard.signal.ending(), Ending::Close);
+        // It is counted once.
+        assert!(!connection.count_control(1));
     }
 
     #[tokio::test]
