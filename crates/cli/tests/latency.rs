@@ -415,6 +415,51 @@ fn round_trips_are_taken_apart_and_a_servers_delay_is_in_the_part_that_is_away()
     assert!(plain[0].get("anatomy").is_none() && plain[0]["settings"].get("anatomy").is_none());
 }
 
+/// As far as this machine and user have counts; the flag is refused where there are none.
+#[test]
+fn system_calls_and_instructions_of_each_request_are_counted() {
+    let server = Server::start("tokio", &[]);
+    let pid = server.child.id().to_string();
+    let flags = ["-n", "500", "--server-pid", &pid, "--json", "-"];
+    let own = ["latency", &server.url];
+    let output = run(&[&own[..], &flags, &["--perf-events"]].concat());
+    if output.status.code() == Some(2) {
+        let text = stderr(&output);
+        assert!(
+            text.contains("--perf-events can count nothing here"),
+            "{text}"
+        );
+        return;
+    }
+    let counted = &steps(&output)[0];
+    assert_eq!(counted["settings"]["perf_events"], true);
+    let text = stderr(&output);
+    let cost = &counted["cost"];
+    for (event, name) in [
+        ("system_calls", " system calls"),
+        ("instructions", " instructions"),
+    ] {
+        let Some(client) = cost[format!("client_worker_{event}")].as_array() else {
+            assert!(!text.contains(name), "{text}");
+            continue;
+        };
+        // Each message takes one of each at the least.
+        assert!(client[0].as_u64().unwrap() >= 1000, "{cost}");
+        let server = cost["server"][format!("{event}_per_request")]
+            .as_f64()
+            .unwrap();
+        assert!(server >= 1.5, "{cost}");
+        assert_eq!(text.matches(name).count(), 2, "{text}");
+    }
+    let plain = &steps(&run(&[&own[..], &flags].concat()))[0];
+    assert!(plain["settings"].get("perf_events").is_none());
+    assert!(
+        plain["cost"]["server"]
+            .get("system_calls_per_request")
+            .is_none()
+    );
+}
+
 #[test]
 fn round_trips_over_http2_are_taken_apart_one_caller_a_connection() {
     let server = Server::start("grpc", &[]);

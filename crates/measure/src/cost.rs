@@ -13,6 +13,10 @@ impl Cost {
         self.client_worker_system_seconds.extend(system);
         let switches = &other.client_worker_context_switches;
         self.client_worker_context_switches.extend(switches);
+        let instructions = &other.client_worker_instructions;
+        self.client_worker_instructions.extend(instructions);
+        let calls = &other.client_worker_system_calls;
+        self.client_worker_system_calls.extend(calls);
         let (cores, moves) = (&other.client_worker_cores, &other.client_worker_moves);
         self.client_worker_cores.extend_from_slice(cores);
         self.client_worker_moves.extend(moves);
@@ -43,6 +47,12 @@ pub struct Cost {
     /// Context switches of each of the client's workers over the window.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub client_worker_context_switches: Vec<u64>,
+    /// Instructions of each of the client's workers in user mode over the window; empty where they were not counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_worker_instructions: Vec<u64>,
+    /// System calls of each of the client's workers over the window; empty where they were not counted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub client_worker_system_calls: Vec<u64>,
     /// Time over the window for which each of the client's workers was ready to run but another
     /// thread had its CPU, in seconds.
     #[serde(default)]
@@ -224,6 +234,12 @@ pub struct ServerDemand {
     pub cpu_us_per_request: Option<f64>,
     /// Context switches for each request.
     pub context_switches_per_request: Option<f64>,
+    /// Instructions in user mode for each request; absent where they were not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instructions_per_request: Option<f64>,
+    /// System calls for each request; absent where they were not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_calls_per_request: Option<f64>,
     /// Resident memory at the end, in bytes.
     pub resident_bytes: Option<u64>,
     /// The number of cores that the server may run on.

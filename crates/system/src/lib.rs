@@ -14,6 +14,7 @@ pub mod host;
 pub mod limits;
 pub mod listener;
 pub mod memory;
+pub mod perf_events;
 pub mod priority;
 mod proc;
 pub mod process;

@@ -1,11 +1,12 @@
-//! The flag that takes requests apart.
+//! Flags about what requests take, and where their time goes.
 
 use clap::Args;
 use netping_client::{plan::Plan, transport::Kind};
+use netping_system::perf_events::PerfEvents;
 
-use crate::error::usage;
+use crate::error::{require, usage};
 
-/// The flag that takes requests apart.
+/// Flags about what requests take, and where their time goes.
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Requests")]
 pub struct AnatomyArgs {
@@ -13,14 +14,24 @@ pub struct AnatomyArgs {
     /// woken up and read the reply. Over TCP, with one request at a time on each connection; costs time itself
     #[arg(long)]
     anatomy: bool,
+    /// Count the instructions and system calls of each request: of this client, and of the server with --server-pid, as
+    /// far as the machine and this user can; costs time itself
+    #[arg(long)]
+    perf_events: bool,
 }
 
 impl AnatomyArgs {
-    /// Lets the plan's requests be taken apart, if that is wished.
+    /// Lets the plan's requests be taken apart, and what they take be counted, if that is wished.
     ///
     /// # Errors
-    /// A usage error where the time stamps would not be those of one request.
+    /// A usage error where the time stamps would not be those of one request, or nothing can be counted.
     pub fn apply(self, plan: &mut Plan) -> anyhow::Result<()> {
+        require(
+            !self.perf_events || !PerfEvents::of_this_thread().read().is_unknown(),
+            "--perf-events can count nothing here: instructions need a machine that has counters, as few virtual ones \
+             have, and kernel.perf_event_paranoid of at most 2; system calls need root",
+        )?;
+        plan.execution.perf_events = self.perf_events;
         if !self.anatomy {
             return Ok(());
         }

@@ -112,7 +112,11 @@ impl<'a> Running<'a> {
             let count = move || replies.iter().map(|counter| counter.count()).sum();
             Ok(Party {
                 plan,
-                counters: CounterReader::start(&plan.target.server, count)?,
+                counters: CounterReader::start(
+                    &plan.target.server,
+                    plan.execution.perf_events,
+                    count,
+                )?,
                 aggregate: Aggregate::new(plan.loop_kind()),
                 report: WorkerReport::default(),
             })

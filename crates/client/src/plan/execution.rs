@@ -36,6 +36,8 @@ pub struct Execution {
     pub keep_samples: bool,
     /// Each request is taken apart by the kernel's time stamps.
     pub anatomy: bool,
+    /// Instructions and system calls are counted.
+    pub perf_events: bool,
     /// The targets that are measured at the same time as this one; `None`: it alone.
     pub together: Option<Together>,
     /// The part that this client has of what several do; `None`: all of it.
@@ -75,6 +77,7 @@ impl Default for Execution {
             subject: Subject::Server,
             keep_samples: false,
             anatomy: false,
+            perf_events: false,
             together: None,
             part: None,
         }

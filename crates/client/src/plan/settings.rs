@@ -70,6 +70,7 @@ impl Plan {
                 planned_rate: part.arrival.rate(),
             }),
             anatomy: execution.anatomy,
+            perf_events: execution.perf_events,
             bulk: None,
         }
     }

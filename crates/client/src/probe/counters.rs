@@ -12,6 +12,9 @@ pub(super) const RUN_DELAY: &str = "process_run_delay_seconds_total";
 pub(super) const MEMORY: &str = "process_resident_memory_bytes";
 pub(super) const VOLUNTARY: &str = "process_context_switches_total{kind=\"voluntary\"}";
 pub(super) const INVOLUNTARY: &str = "process_context_switches_total{kind=\"involuntary\"}";
+/// Not Prometheus names: only the system itself tells them.
+pub(super) const INSTRUCTIONS: &str = "instructions";
+pub(super) const SYSTEM_CALLS: &str = "system calls";
 pub(super) const START: &str = "process_start_time_seconds";
 pub(super) const REQUESTS: &str = "netping_requests_total";
 pub(super) const CORES: &str = "netping_cores";

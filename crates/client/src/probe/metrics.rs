@@ -4,13 +4,13 @@ use std::{collections::BTreeSet, io, time::Duration};
 
 use netping_measure::cost::{Balance, HostEvents, RequestCounts, ServerDemand, SideUse};
 use netping_protocol::{scheme::port, target::Target};
-use netping_system::{host, process::Usage};
+use netping_system::{host, perf_events::PerfEvents, process::Usage};
 use ureq::Timeout;
 
 use super::{
     counters::{
-        CORES, CPU, Counters, INVOLUNTARY, MEMORY, REQUESTS, RUN_DELAY, START, SYSTEM, USABLE_CPUS,
-        VOLUNTARY, check, check_change, parse,
+        CORES, CPU, Counters, INSTRUCTIONS, INVOLUNTARY, MEMORY, REQUESTS, RUN_DELAY, START,
+        SYSTEM, SYSTEM_CALLS, USABLE_CPUS, VOLUNTARY, check, check_change, parse,
     },
     http_agent::http_agent,
 };
@@ -65,6 +65,8 @@ pub struct Probe {
     source: ServerSource,
     agent: ureq::Agent,
     clock: Monotonic,
+    /// The events of its processes, if they are counted.
+    events: Vec<PerfEvents>,
 }
 
 /// A server's counters at one time.
@@ -118,14 +120,31 @@ impl Probe {
             source,
             agent: http_agent(config),
             clock: Monotonic::start(),
+            events: Vec::new(),
         }
+    }
+
+    /// Counts the instructions and system calls of its processes too, from now on.
+    #[must_use]
+    pub fn counting_events(mut self) -> Self {
+        if let ServerSource::Processes(pids) = &self.source {
+            let mut family = BTreeSet::new();
+            for pid in pids {
+                add_family(*pid, &mut family);
+            }
+            let events = family
+                .into_iter()
+                .filter_map(|pid| PerfEvents::of_process(pid).ok());
+            self.events = events.collect();
+        }
+        self
     }
 
     /// Reads the counters.
     ///
     /// # Errors
     /// A sentence with the reason why there are none; empty if none were to be expected.
-    pub fn read(&self) -> Result<Reading, String> {
+    pub fn read(&mut self) -> Result<Reading, String> {
         self.read_beside(|| 0)
     }
 
@@ -133,10 +152,12 @@ impl Probe {
     ///
     /// # Errors
     /// Those of [`Probe::read`].
-    pub fn read_beside(&self, replies: impl Fn() -> u64) -> Result<Reading, String> {
-        let look = || (self.clock.now(), replies());
+    pub fn read_beside(&mut self, replies: impl Fn() -> u64) -> Result<Reading, String> {
+        let clock = self.clock;
+        let look = || (clock.now(), replies());
         let (asked, before) = look();
-        let counters = self.read_source()?;
+        let mut counters = self.read_source()?;
+        self.read_events(&mut counters);
         check(&counters)?;
         let (came, after) = look();
         let taken = Taken {
@@ -168,6 +189,28 @@ impl Probe {
             )),
             _ => Err(String::new()),
         }
+    }
+
+    /// Adds the events that are known of all its processes.
+    fn read_events(&mut self, counters: &mut Counters) {
+        let counts: Vec<_> = self.events.iter_mut().map(PerfEvents::read).collect();
+        let sums = [
+            (
+                INSTRUCTIONS,
+                counts
+                    .iter()
+                    .map(|own| own.instructions)
+                    .sum::<Option<u64>>(),
+            ),
+            (
+                SYSTEM_CALLS,
+                counts.iter().map(|own| own.system_calls).sum(),
+            ),
+        ];
+        let known = sums
+            .into_iter()
+            .filter_map(|(name, sum)| Some((name.to_owned(), sum? as f64)));
+        counters.extend(known.filter(|_| !counts.is_empty()));
     }
 
     fn get(&self, url: &str) -> Result<Counters, ureq::Error> {
@@ -215,6 +258,8 @@ impl Reading {
             waited_seconds: gained(RUN_DELAY),
             cpu_us_per_request: each(cpu_seconds * 1e6),
             context_switches_per_request: switches.and_then(each),
+            instructions_per_request: gained(INSTRUCTIONS).and_then(each),
+            system_calls_per_request: gained(SYSTEM_CALLS).and_then(each),
             resident_bytes: later.0.get(MEMORY).map(|&bytes| bytes as u64),
             cores: later.count(CORES),
             host: HostEvents {
@@ -346,6 +391,17 @@ fn of_processes(pids: &[u32]) -> Result<Counters, String> {
         counters.insert(CORES.to_owned(), all.cores.len() as f64);
     }
     Ok(counters)
+}
+
+/// Adds a process and its descendants, as far as they can be seen.
+fn add_family(pid: u32, family: &mut BTreeSet<u32>) {
+    if family.insert(pid)
+        && let Ok(usage) = Usage::of(pid)
+    {
+        for child in usage.children {
+            add_family(child, family);
+        }
+    }
 }
 
 /// Processes and their descendants, each once.
@@ -511,7 +567,7 @@ mod tests {
 
     #[test]
     fn this_process_has_counters() {
-        let probe = Probe::new(ServerSource::Processes(vec![std::process::id()]));
+        let mut probe = Probe::new(ServerSource::Processes(vec![std::process::id()]));
         let own = probe.read().unwrap();
         assert!(own.0[CPU] > 0.0 && own.0[MEMORY] > 0.0);
         let cores = netping_system::cores::own().len();

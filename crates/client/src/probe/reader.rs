@@ -22,20 +22,25 @@ pub struct CounterReader {
 }
 
 impl CounterReader {
-    /// Starts the thread, which looks at the number of `replies` so far beside each reading. It ends by
-    /// itself when the reader is dropped.
+    /// Starts the thread, which looks at the number of `replies` so far beside each reading, and counts the events of
+    /// processes if that is wished. It ends by itself when the reader is dropped.
     ///
     /// # Errors
     /// If the system refuses a thread.
     pub fn start(
         source: &ServerSource,
+        perf_events: bool,
         replies: impl Fn() -> u64 + Send + 'static,
     ) -> io::Result<Self> {
         let (requests, requested) = mpsc::channel();
         let (results, readings) = mpsc::channel();
         if *source != ServerSource::Nowhere {
-            let probe = Probe::new(source.clone());
+            let source = source.clone();
             let probing = move || {
+                let mut probe = Probe::new(source);
+                if perf_events {
+                    probe = probe.counting_events();
+                }
                 for () in requested {
                     let reading = probe.read_beside(&replies);
                     // A server that has failed to answer once is not asked again.
@@ -88,7 +93,7 @@ impl CounterReader {
 
 /// Reads a server's counters if they come within `patience`.
 pub fn read_within(source: &ServerSource, patience: Duration) -> Option<Reading> {
-    let mut reader = CounterReader::start(source, || 0).ok()?;
+    let mut reader = CounterReader::start(source, false, || 0).ok()?;
     reader.read();
     reader.readings.recv_timeout(patience).ok()?.ok()
 }
@@ -100,7 +105,7 @@ mod tests {
     #[test]
     fn two_readings_are_returned_in_order() {
         let source = ServerSource::Processes(vec![std::process::id()]);
-        let mut reader = CounterReader::start(&source, || 0).unwrap();
+        let mut reader = CounterReader::start(&source, false, || 0).unwrap();
         reader.read();
         let (start, end) = reader.finish().unwrap();
         let demand = start.demand_until(&end, 1).unwrap().unwrap();
@@ -109,10 +114,10 @@ mod tests {
 
     #[test]
     fn a_source_without_counters_has_no_reading_and_no_reason() {
-        let mut reader = CounterReader::start(&ServerSource::Nowhere, || 0).unwrap();
+        let mut reader = CounterReader::start(&ServerSource::Nowhere, false, || 0).unwrap();
         reader.read();
         assert_eq!(reader.finish(), Err(String::new()));
-        let unread = CounterReader::start(&ServerSource::Processes(vec![1]), || 0).unwrap();
+        let unread = CounterReader::start(&ServerSource::Processes(vec![1]), false, || 0).unwrap();
         assert_eq!(unread.finish(), Err(String::new()));
     }
 }

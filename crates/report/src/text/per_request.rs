@@ -1,4 +1,4 @@
-//! The cost of a request to both sides beside its time: CPU time, context switches, packets.
+//! The cost of a request to both sides beside its time: CPU time, context switches, system calls, packets.
 
 use std::iter;
 
@@ -9,27 +9,41 @@ use netping_results::{format::figures, run::Step, time_unit::time};
 /// there may be no more than 100 a second.
 const ENOUGH: f64 = 0.5;
 
+/// Events that are counted for each request.
+const COUNTS: [&str; 3] = ["context switches", "system calls", "instructions"];
+
 /// Returns what is known of it; `None` if nothing is.
 pub(super) fn describe(step: &Step) -> Option<String> {
     let cost = &step.cost;
     let workers = cost.client_worker_cpu_seconds.iter().sum();
-    let switches = &cost.client_worker_context_switches;
+    let requests = requests(workers, cost.client_cpu_us_per_request);
+    let each = |counts: &[u64]| {
+        let sum: f64 = counts.iter().map(|own| *own as f64).sum();
+        requests
+            .filter(|_| !counts.is_empty())
+            .map(|requests| sum / requests)
+    };
     let client = Side {
         name: "client",
         cpu_seconds: workers,
         cpu_us: cost.client_cpu_us_per_request,
         system_seconds: sum_of(&cost.client_worker_system_seconds),
-        switches: (!switches.is_empty())
-            .then(|| switches.iter().map(|own| *own as f64).sum::<f64>())
-            .zip(requests(workers, cost.client_cpu_us_per_request))
-            .map(|(switches, requests)| switches / requests),
+        counts: [
+            each(&cost.client_worker_context_switches),
+            each(&cost.client_worker_system_calls),
+            each(&cost.client_worker_instructions),
+        ],
     };
     let server = cost.server.as_ref().map(|own| Side {
         name: "server",
         cpu_seconds: own.cpu_seconds,
         cpu_us: own.cpu_us_per_request,
         system_seconds: own.system_seconds,
-        switches: own.context_switches_per_request,
+        counts: [
+            own.context_switches_per_request,
+            own.system_calls_per_request,
+            own.instructions_per_request,
+        ],
     });
     let sides = [Some(client), server].into_iter().flatten();
     let mut parts: Vec<String> = sides.filter_map(|side| side.describe()).collect();
@@ -41,10 +55,11 @@ pub(super) fn describe(step: &Step) -> Option<String> {
 struct Side {
     name: &'static str,
     cpu_seconds: f64,
-    /// CPU time and context switches for each request.
+    /// CPU time for each request.
     cpu_us: Option<f64>,
-    switches: Option<f64>,
     system_seconds: Option<f64>,
+    /// [`COUNTS`] for each request.
+    counts: [Option<f64>; 3],
 }
 
 impl Side {
@@ -53,10 +68,10 @@ impl Side {
         let system = self.system_seconds.filter(|_| self.cpu_seconds >= ENOUGH);
         let share = system.map(|system| (100.0 * system / self.cpu_seconds).min(100.0));
         let share = share.map_or_else(String::new, |own| format!(" ({own:.0}% in the kernel)"));
-        let switches = self.switches.map(figures);
-        let switches = switches.map(|own| format!("{own} context switches"));
+        let counts = COUNTS.iter().zip(self.counts);
+        let counts = counts.filter_map(|(what, count)| Some(format!("{} {what}", figures(count?))));
         let cpu = format!("{} {cpu} of CPU time{share}", self.name);
-        let parts: Vec<String> = iter::once(cpu).chain(switches).collect();
+        let parts: Vec<String> = iter::once(cpu).chain(counts).collect();
         Some(parts.join(", "))
     }
 }
@@ -90,7 +105,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use netping_measure::{
-        cost::{HostEvents, ServerDemand},
+        cost::ServerDemand,
         path::{PathAccount, PathReading},
     };
     use netping_results::fixtures;
@@ -111,11 +126,7 @@ mod tests {
             cpu_us_per_request: Some(40.0),
             system_seconds: Some(0.1),
             context_switches_per_request: Some(0.5),
-            waited_seconds: None,
-            resident_bytes: None,
-            cores: None,
-            host: HostEvents::default(),
-            requests: None,
+            ..ServerDemand::default()
         });
         let reading = |sent| {
             let facts = [
@@ -135,6 +146,19 @@ mod tests {
             "each request: client 20.0 us of CPU time (75% in the kernel), 2.00 context switches; \
              server 40.0 us of CPU time, 0.50 context switches; 1.00 packets sent, 1.50 received"
         );
+        step.cost.client_worker_system_calls = vec![300_000];
+        step.cost.client_worker_instructions = vec![1_234_500_000];
+        if let Some(server) = &mut step.cost.server {
+            server.system_calls_per_request = Some(2.5);
+            server.instructions_per_request = Some(9_876.0);
+        }
+        let told = describe(&step).unwrap();
+        for part in [
+            "2.00 context switches, 3.00 system calls, 12,345 instructions; server",
+            "0.50 context switches, 2.50 system calls, 9,876 instructions; 1.00 packets",
+        ] {
+            assert!(told.contains(part), "{told}");
+        }
         // Of packets on a connection that was closed meanwhile, nothing is known.
         if let Some(path) = &mut step.path {
             path.closed = 1;

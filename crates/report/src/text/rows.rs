@@ -211,10 +211,12 @@ fn stream_line(step: &Step) -> String {
 
 /// Returns the parts of a step's round trips, and what they took of both sides, if they were asked for.
 fn anatomy_lines(step: &Step) -> String {
-    let Some(own) = &step.anatomy else {
+    if step.anatomy.is_none() && !step.settings.perf_events {
         return String::new();
-    };
-    let block = Some(anatomy::block(own, &step.settings)).filter(|text| !text.is_empty());
+    }
+    let parts = step.anatomy.as_ref();
+    let block = parts.map(|own| anatomy::block(own, &step.settings));
+    let block = block.filter(|text| !text.is_empty());
     let cost = per_request::describe(step).map(|line| format!("  {line}"));
     let lines = [block, cost].into_iter().flatten();
     lines.flat_map(|line| ["\n".to_owned(), line]).collect()

@@ -24,7 +24,7 @@ use netping_results::{
     anatomy::AnatomySummary,
     fixtures,
     messages::MessageSummary,
-    run::{Environment, Kind, Pairing, Run, Step, StepSettings, Tool},
+    run::{Environment, Kind, Pairing, Part, PartStep, Run, Step, StepSettings, Tool},
     times::Times,
     warning::{BehindSchedule, ClientBound, Errors, NotSteady, SharedHost, Stalled, TooFewSamples},
 };
@@ -59,6 +59,7 @@ pub fn all() -> Vec<(&'static str, Vec<Run>)> {
         ("fifty-loads", vec![sweep_of(50, 1)]),
         ("many-targets", vec![sweep_of(13, 6)]),
         ("long-names", vec![long_names()]),
+        ("merged", vec![merged()]),
     ]
 }
 
@@ -117,6 +118,32 @@ pub fn sweep(peak: f64) -> Run {
         ],
         steps,
     )
+}
+
+/// What 24 clients measured together, of which one was slow.
+pub fn merged() -> Run {
+    const CLIENTS: u64 = 24;
+    let mut whole = sweep(80_000.0);
+    let part = |number: u64| {
+        let slower = if number == 7 { 2 } else { 1 };
+        let of_step = |step: &Step| PartStep {
+            requests: step.summary.accounting.ok / CLIENTS / slower,
+            rate: step.summary.rate / (CLIENTS * slower) as f64,
+            window_started_at: step.window_started_at,
+            window_seconds: step.summary.seconds,
+            overlap: 1.0,
+            response_time: Some(times(2000, 300_000 * slower, number).time),
+        };
+        Part {
+            host: format!("client-{number}.zone-b.example"),
+            started_at: whole.started_at.clone(),
+            command_line: whole.command_line.clone(),
+            clock: None,
+            steps: whole.steps.iter().map(of_step).collect(),
+        }
+    };
+    whole.parts = (1..=CLIENTS).map(part).collect();
+    whole
 }
 
 /// An open loop of rising rates, the last one too high.
@@ -808,6 +835,7 @@ pub fn step(
             together: None,
             part: None,
             anatomy: false,
+            perf_events: false,
             bulk: None,
         },
         summary: Summary {

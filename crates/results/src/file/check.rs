@@ -1,7 +1,7 @@
 //! The consistency of a result file's numbers, checked once so that their users need not.
 
 use netping_measure::{
-    cost::{Balance, HostEvents, SideUse},
+    cost::{Balance, HostEvents, ServerDemand, SideUse},
     counts::Counts,
     distribution::Distribution,
     path::{PathAccount, Spread},
@@ -71,6 +71,28 @@ fn check_part(part: &PartSettings) -> Result<(), String> {
     within(&[("part.planned_rate", part.planned_rate)])
 }
 
+/// Checks what the server used.
+fn check_server(server: &ServerDemand) -> Result<(), String> {
+    within(&[
+        ("server.cpu_seconds", Some(server.cpu_seconds)),
+        ("server.system_seconds", server.system_seconds),
+        ("server.waited_seconds", server.waited_seconds),
+        ("server.cpu_us_per_request", server.cpu_us_per_request),
+        (
+            "server.context_switches_per_request",
+            server.context_switches_per_request,
+        ),
+        (
+            "server.instructions_per_request",
+            server.instructions_per_request,
+        ),
+        (
+            "server.system_calls_per_request",
+            server.system_calls_per_request,
+        ),
+    ])
+}
+
 fn check_step(step: &Step) -> Result<(), String> {
     let (settings, summary) = (&step.settings, &step.summary);
     let sizes = [
@@ -112,23 +134,6 @@ fn check_step(step: &Step) -> Result<(), String> {
         ("planned_rate", settings.planned_rate),
         ("warmup_seconds", Some(settings.warmup_seconds)),
         ("client_cpu_us_per_request", cost.client_cpu_us_per_request),
-        ("server.cpu_seconds", server.map(|own| own.cpu_seconds)),
-        (
-            "server.system_seconds",
-            server.and_then(|own| own.system_seconds),
-        ),
-        (
-            "server.waited_seconds",
-            server.and_then(|own| own.waited_seconds),
-        ),
-        (
-            "server.cpu_us_per_request",
-            cost.server_cpu_us_per_request(),
-        ),
-        (
-            "server.context_switches_per_request",
-            server.and_then(|own| own.context_switches_per_request),
-        ),
         ("bulk.seconds", bulk.map(|own| own.seconds)),
         ("first_byte_seconds", bulk.map(|own| own.first_byte_seconds)),
         ("gib_per_second", bulk.map(|own| own.gib_per_second)),
@@ -149,6 +154,7 @@ fn check_step(step: &Step) -> Result<(), String> {
             bulk.and_then(|own| own.server_softirq_seconds_per_gib),
         ),
     ])?;
+    server.map_or(Ok(()), check_server)?;
     for host in server
         .map(|own| &own.host)
         .into_iter()

@@ -53,10 +53,13 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let each = |per_second: f64| (summary.rate > 0.0).then(|| per_second / summary.rate);
-    let switches: Option<Vec<f64>> = read
-        .iter()
-        .map(|(server, seconds)| Some(switches(server)? / seconds))
-        .collect();
+    let counted = |of: fn(&ServerDemand) -> Option<f64>| {
+        let counts = read
+            .iter()
+            .map(|(server, seconds)| Some(all(server, of(server)?)? / seconds));
+        let counts: Option<Vec<f64>> = counts.collect();
+        each(mean(&counts?))
+    };
     let mean_time = |of: fn(&ServerDemand) -> Option<f64>| {
         let times = read
             .iter()
@@ -69,7 +72,9 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
         system_seconds: mean_time(|server| server.system_seconds),
         waited_seconds: mean_time(|server| server.waited_seconds),
         cpu_us_per_request: each(mean(&per_second) * 1e6),
-        context_switches_per_request: switches.and_then(|switches| each(mean(&switches))),
+        context_switches_per_request: counted(|server| server.context_switches_per_request),
+        instructions_per_request: counted(|server| server.instructions_per_request),
+        system_calls_per_request: counted(|server| server.system_calls_per_request),
         resident_bytes: read
             .iter()
             .filter_map(|(server, _)| server.resident_bytes)
@@ -119,9 +124,8 @@ fn requests(steps: &[&Step], seconds: f64) -> Option<RequestCounts> {
     })
 }
 
-/// Returns all context switches of a reading: those per request, times the number of requests that
-/// its CPU times imply.
-fn switches(server: &ServerDemand) -> Option<f64> {
+/// Returns all that a reading has so many of for each request: times the number of requests that its CPU times imply.
+fn all(server: &ServerDemand, per_request: f64) -> Option<f64> {
     let each = server.cpu_us_per_request.filter(|each| *each > 0.0)?;
-    Some(server.context_switches_per_request? * server.cpu_seconds * 1e6 / each)
+    Some(per_request * server.cpu_seconds * 1e6 / each)
 }

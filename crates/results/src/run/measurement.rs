@@ -190,6 +190,8 @@ impl StepSettings {
                 .map(|targets| format!("{targets} targets together")),
             self.part.map(|part| part.to_string()),
             self.anatomy.then(|| "with anatomy".to_owned()),
+            self.perf_events
+                .then(|| "with performance events".to_owned()),
             self.message.as_ref().map(|name| format!("message {name}")),
             method,
             self.data_hash.as_ref().map(|hash| format!("data {hash}")),

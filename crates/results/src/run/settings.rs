@@ -46,6 +46,10 @@ impl fmt::Display for PartSettings {
 }
 
 /// The settings of one step.
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "settings that do not depend on one another"
+)]
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepSettings {
@@ -127,6 +131,9 @@ pub struct StepSettings {
     /// True where each request was taken apart by the kernel's time stamps, which costs time itself.
     #[serde(default, skip_serializing_if = "is_false")]
     pub anatomy: bool,
+    /// True where instructions and system calls were counted, which costs time itself.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub perf_events: bool,
     /// The settings of bulk streams; absent where requests were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<BulkSettings>,

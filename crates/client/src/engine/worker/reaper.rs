@@ -3,7 +3,11 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use netping_measure::{cost::Cost, error_kind::ErrorKind, recorder::Sink, sample::Sample};
-use netping_system::{cores::current, cpu};
+use netping_system::{
+    cores::current,
+    cpu,
+    perf_events::{PerfCounts, PerfEvents},
+};
 use tokio::{task::JoinHandle, time};
 
 use super::state::Shared;
@@ -23,9 +27,12 @@ pub(super) async fn watch<C: Clock, S: Sink>(
     callers: &mut [JoinHandle<()>],
     start: impl Fn(usize) -> JoinHandle<()>,
 ) -> Cost {
-    let spent = || {
+    let is_counting = shared.assignment.plan.execution.perf_events;
+    let mut events = is_counting.then(PerfEvents::of_this_thread);
+    let mut spent = || {
         let times = [cpu::thread_time(), cpu::thread_run_delay()];
-        (times, cpu::thread_usage())
+        let events = events.as_mut().map(PerfEvents::read);
+        (times, cpu::thread_usage(), events)
     };
     let (mut cores, mut core, mut moves) = (BTreeSet::new(), None, 0);
     let mut tick = time::interval(LOOK);
@@ -38,7 +45,7 @@ pub(super) async fn watch<C: Clock, S: Sink>(
         let window = shared.window();
         let done = shared.active.get() == 0;
         if now >= window.start {
-            at_start.get_or_insert_with(spent);
+            at_start.get_or_insert_with(&mut spent);
         }
         if window.contains(now) {
             let before = core;
@@ -47,12 +54,17 @@ pub(super) async fn watch<C: Clock, S: Sink>(
             moves += u64::from(before.is_some() && before != core);
         }
         if done || now >= window.end {
-            at_end.get_or_insert_with(spent);
+            at_end.get_or_insert_with(&mut spent);
         }
         if done || now >= shared.assignment.timeline.drain_until() {
-            let (end, usage) = at_end.unwrap_or_else(spent);
-            let (start, before) = at_start.unwrap_or((end, usage));
+            let (end, usage, events) = at_end.unwrap_or_else(&mut spent);
+            let (start, before, events_before) = at_start.unwrap_or((end, usage, events));
             let used = |at: usize| vec![end[at].saturating_sub(start[at]).as_secs_f64()];
+            let counted = |of: fn(PerfCounts) -> Option<u64>| -> Vec<u64> {
+                let both = events.and_then(of).zip(events_before.and_then(of));
+                let gained = both.map(|(end, start)| end.saturating_sub(start));
+                gained.into_iter().collect()
+            };
             let system = usage.system_time.saturating_sub(before.system_time);
             return Cost {
                 client_worker_cpu_seconds: used(0),
@@ -63,6 +75,8 @@ pub(super) async fn watch<C: Clock, S: Sink>(
                         .context_switches
                         .saturating_sub(before.context_switches),
                 ],
+                client_worker_instructions: counted(|own| own.instructions),
+                client_worker_system_calls: counted(|own| own.system_calls),
                 client_worker_cores: vec![cores.into_iter().collect()],
                 client_worker_moves: vec![moves],
                 ..Cost::default()

@@ -281,7 +281,7 @@ impl Bulk {
     /// Reads the server's counters. A server that does not answer is not asked again: each attempt
     /// may take a while.
     fn read_counters(&mut self) -> Option<Reading> {
-        match self.probe.as_ref()?.read() {
+        match self.probe.as_mut()?.read() {
             Ok(reading) => Some(reading),
             Err(note) => {
                 self.probe = None;
