@@ -627,9 +627,98 @@ fn a_search_goes_on_from_the_windows_so_far() {
         code == Some(2) && said.contains("the search came to 1000"),
         "{said}"
     );
+    assert_eq!(command("next", &[&first], &[]).status.code(), Some(2));
     // Without enough samples in a window it cannot end otherwise.
     let (code, result, _) = next(&[&first], "p99<10s");
     assert_eq!(code, Some(4), "{result}");
     assert!(result.ends_with("measure longer (-d)\n"), "{result}");
     assert_eq!(next(&[&first], "p50<10s").0, Some(0));
+}
+
+#[test]
+fn trials_of_several_clients_are_repeated_until_an_interval_is_narrow() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    let file = folder.path().join("run.json");
+    let output = run(&[
+        "throughput",
+        &format!("a={}", server.url),
+        &format!("b={}", server.url),
+        "--trials=1",
+        "-d",
+        "300ms",
+        "--warmup",
+        "0s",
+        "--json",
+        file.to_str().unwrap(),
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let window = |name: &str, rate: f64| {
+        changed(&file, name, |run| {
+            warn(run, &json!([]));
+            for (at, step) in run["steps"].as_array_mut().unwrap().iter_mut().enumerate() {
+                // The second target is a tenth faster.
+                step["rate_per_s"] = json!(rate * (1.0 + 0.1 * at as f64));
+            }
+        })
+    };
+    let next = |files: &[&Path], flags: &[&str]| {
+        let output = command("next", files, flags);
+        (output.status.code(), stdout(&output), stderr(&output))
+    };
+    let goes_on = |number: usize| (Some(0), format!("--order-seed {number}\n"), String::new());
+    let narrow = ["--until", "rate +-5%"];
+    let even: Vec<_> = (0..4)
+        .map(|number| window(&format!("{number}.json"), 1000.0 + f64::from(number)))
+        .collect();
+    let even: Vec<&Path> = even.iter().map(AsRef::as_ref).collect();
+    assert_eq!(next(&[], &narrow), goes_on(1));
+    assert_eq!(next(&even[..2], &narrow), goes_on(3));
+    let (code, told, _) = next(&even, &narrow);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(told.ends_with("rate +-5% after 4 trials\n"), "{told}");
+    assert!(
+        told.lines()
+            .any(|line| line.starts_with("b ") || line.contains("b against a")),
+        "{told}"
+    );
+    let wide = window("wide.json", 3000.0);
+    assert_eq!(next(&[even[0], even[1], &wide], &narrow), goes_on(4));
+    let (code, told, _) = next(
+        &[even[0], even[1], &wide],
+        &["--until", "rate +-5%", "--max-trials=3"],
+    );
+    assert_eq!(code, Some(4), "{told}");
+    assert!(
+        told.ends_with("rate +-5% was not reached in 3 trials\n"),
+        "{told}"
+    );
+    // A window that others disturbed is no trial.
+    let throttled = json!([{ "name": "CLIENT_THROTTLED", "seconds": 0.1 }]);
+    let foreign = changed(&file, "foreign.json", |run| warn(run, &throttled));
+    assert_eq!(
+        next(&[even[0], even[1], &foreign, even[2]], &narrow),
+        goes_on(5)
+    );
+    let (code, told, _) = next(&[even[0], even[1], &foreign, even[2], even[3]], &narrow);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(
+        told.ends_with("after 4 trials, without 1 that others disturbed\n"),
+        "{told}"
+    );
+    let (code, told, _) = next(
+        &[&foreign, &foreign],
+        &["--until", "rate +-5%", "--max-trials=3"],
+    );
+    assert_eq!(code, Some(5), "{told}");
+    // Another load is no trial either.
+    let other = changed(&file, "other.json", |run| {
+        warn(run, &json!([]));
+        run["steps"][0]["settings"]["callers"] = json!(7);
+    });
+    let (code, _, said) = next(&[even[0], &other], &narrow);
+    assert_eq!(code, Some(2));
+    assert!(
+        said.contains("other.json: it has a with") && said.contains("unlike the first"),
+        "{said}"
+    );
 }

@@ -232,8 +232,10 @@ const SCREENS: [Screen; 16] = [
         command: "next",
         lines: &[
             ["files", "the results of the windows so far, in their order"],
-            ["find", "the condition, such as 'p99<1ms'"],
-            ["duration", "measured time of each window"],
+            ["find", "search for the highest rate that keeps 'p99<1ms'"],
+            ["duration", "measured time of each window of a search"],
+            ["until", "repeat until an interval is narrow: 'p99 +-5%'"],
+            ["max-trials", "most trials with --until"],
             ["allow", "windows with these warnings are not disturbed"],
         ],
         examples: "netping next --find 'p99<1ms' window-1.json window-2.json",

@@ -101,7 +101,7 @@ pub enum Command {
     Clock(clock::ClockArgs),
     /// Add up the results of several clients that loaded one server at the same time
     Merge(merge::MergeArgs),
-    /// Say the next rate of a search for the highest whose windows are runs of several clients
+    /// Say what to measure next, where each window is a run of several clients
     Next(next::NextArgs),
     /// Show result files as tables, or write them as a page with charts, or in other formats
     Report(report::ReportArgs),

@@ -1,35 +1,50 @@
-//! `netping next`: the next window of a search whose windows are runs of their own, as of clients on several hosts.
+//! `netping next`: the next window of a search, or the next trial, where each is a run of its own, as of clients on
+//! several hosts.
 
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
+use netping_report::{table::wrap, text::tables};
 use netping_results::{condition::Condition, run::Run};
 
-use super::text::print;
+use super::{text::print, validity};
 use crate::{
-    args::{output::ToleranceArgs, time::positive},
+    args::{
+        output::ToleranceArgs,
+        time::positive,
+        until::{FEWEST, Until},
+    },
     error::{Verdict, usage},
-    run::search::{End, Outcome, Search, least_rate},
+    run::search::{End, Outcome, Search, disturbances, least_rate},
 };
 
 /// Flags of `netping next`.
 #[derive(Debug, Clone, Args)]
 #[command(
+    group = clap::ArgGroup::new("goal").required(true),
+    override_usage = "netping next [OPTIONS] <--find|--until> <GOAL> [RUN.json]...",
     mut_arg("max_error_rate", |arg| arg.help("Windows in which a larger share of requests fails do not keep the condition, from 0 to 1")),
     mut_arg("allow", |arg| arg.help("Windows with these warnings are not disturbed, or 'all'; may be repeated")),
-    after_long_help = "Exit codes: 0 there is a next window, or the rate was found; 2 wrong usage, 3 a file could not be \
-                  read, 4 no rate keeps the condition, 5 higher rates could not be measured on these clients."
+    after_long_help = "Exit codes: 0 there is a next window, or the rate was found, or the interval is narrow enough; 2 wrong \
+                  usage, 3 a file could not be read, 4 no rate keeps the condition, or the interval is too wide after all \
+                  trials; 5 higher rates, or enough trials, could not be measured on these clients."
 )]
 pub struct NextArgs {
     /// Result files of the windows so far, in their order; none before the first
     #[arg(value_name = "RUN.json")]
     files: Vec<PathBuf>,
     /// Search for the highest rate at which this condition holds, such as 'p99<1ms'
-    #[arg(long, value_name = "CONDITION")]
-    find: Condition,
-    /// Measured time of each window
-    #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME")]
+    #[arg(long, value_name = "CONDITION", group = "goal")]
+    find: Option<Condition>,
+    /// Repeat until the interval of a metric is this narrow for every target, such as 'p99 +-5%'
+    #[arg(long, value_name = "PRECISION", group = "goal")]
+    until: Option<Until>,
+    /// Measured time of each window of a search
+    #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME", conflicts_with = "until")]
     duration: Duration,
+    /// Most trials with --until
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(3..), requires = "until")]
+    max_trials: u32,
     #[command(flatten)]
     tolerated: ToleranceArgs,
 }
@@ -38,9 +53,19 @@ pub struct NextArgs {
 const ROUNDED: f64 = 0.01;
 
 pub fn run(args: &NextArgs) -> anyhow::Result<Verdict> {
-    let mut search = Search::new(least_rate(args.duration, &args.find));
-    for file in &args.files {
-        let run = Run::load(file)?;
+    let runs = args.files.iter().map(|path| Run::load(path));
+    let runs = runs.collect::<Result<Vec<Run>, _>>()?;
+    match (&args.find, args.until) {
+        (Some(condition), _) => search(args, condition, &runs),
+        (None, Some(until)) => trials(args, until, runs),
+        (None, None) => Err(usage("give --find or --until")),
+    }
+}
+
+/// Goes through the windows of a search, and prints the next rate, or the rate that was found.
+fn search(args: &NextArgs, condition: &Condition, runs: &[Run]) -> anyhow::Result<Verdict> {
+    let mut search = Search::new(least_rate(args.duration, condition));
+    for (file, run) in args.files.iter().zip(runs) {
         let name = file.display();
         let [step] = &run.steps[..] else {
             let steps = run.steps.len();
@@ -60,16 +85,66 @@ pub fn run(args: &NextArgs) -> anyhow::Result<Verdict> {
                  which they were measured, with the --find and -d of then"
             )));
         }
-        search.tried(rate, &Outcome::of(step, &args.find, &args.tolerated));
+        search.tried(rate, &Outcome::of(step, condition, &args.tolerated));
     }
     if let Some(rate) = search.next() {
         print(format!("--rate {rate:.0}\n"))?;
         return Ok(Verdict::Success);
     }
-    print(search.result(&args.find) + "\n")?;
+    print(search.result(condition) + "\n")?;
     Ok(match search.end() {
         End::Found => Verdict::Success,
         End::NotFound => Verdict::Condition,
         End::Machine => Verdict::Warnings,
     })
+}
+
+/// Takes the runs for trials, and prints the seed of the next one's order, or what the trials came to.
+fn trials(args: &NextArgs, until: Until, runs: Vec<Run>) -> anyhow::Result<Verdict> {
+    let next = runs.len() + 1;
+    let is_disturbed = |run: &Run| {
+        let mut steps = run.steps.iter();
+        steps.any(|step| !disturbances(step, &args.tolerated).is_empty())
+    };
+    let all = args.files.iter().zip(runs);
+    let (names, kept): (Vec<_>, Vec<_>) = all.filter(|(_, run)| !is_disturbed(run)).unzip();
+    let (count, most) = (kept.len(), args.max_trials as usize);
+    let left_out = args.files.len() - count;
+    let whole = Run::of_trials(kept);
+    let whole =
+        whole.map_err(|fault| usage(format!("{}: {fault}", names[fault.number].display())))?;
+    let whole = whole.map(|run| Run {
+        looks: Until::looks(args.max_trials),
+        allowed: args.tolerated.accepted.names(),
+        ..run
+    });
+    let is_met = |run: &Run| run.measurements().iter().all(|own| until.is_met(own));
+    let is_met = count >= FEWEST as usize && whole.as_ref().is_some_and(is_met);
+    // As many as one host repeats of its own accord.
+    let is_over = count >= most || left_out > most / 2;
+    if !is_met && !is_over {
+        print(format!("--order-seed {next}\n"))?;
+        return Ok(Verdict::Success);
+    }
+    if let Some(run) = &whole {
+        let told = format!("{}\n{}", tables(run), validity::describe(run));
+        print(wrap(&told, usize::MAX) + "\n")?;
+    }
+    let without = match left_out {
+        0 => String::new(),
+        _ => format!(", without {left_out} that others disturbed"),
+    };
+    let (result, verdict) = match (is_met, count >= most) {
+        (true, _) => (format!("{until} after {count} trials"), Verdict::Success),
+        (false, true) => (
+            format!("{until} was not reached in {count} trials"),
+            Verdict::Condition,
+        ),
+        (false, false) => (
+            format!("{until} was not reached in {count} trials"),
+            Verdict::Warnings,
+        ),
+    };
+    print(format!("{result}{without}\n"))?;
+    Ok(verdict)
 }

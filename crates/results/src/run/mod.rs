@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod kind;
 pub mod measurement;
+pub mod of_trials;
 pub mod part;
 pub mod proof;
 pub mod replaced;
@@ -13,6 +14,7 @@ pub mod step;
 pub use clock::{ClockOffset, HostClock};
 pub use kind::Kind;
 pub use measurement::{Measurement, Pairing};
+pub use of_trials::NotATrial;
 pub use part::{Part, PartStep};
 pub use proof::Proof;
 pub use replaced::Replaced;

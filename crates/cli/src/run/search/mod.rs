@@ -2,7 +2,7 @@
 
 mod outcome;
 
-pub use self::outcome::Outcome;
+pub use self::outcome::{Outcome, disturbances};
 
 use std::{collections::BTreeSet, time::Duration};
 

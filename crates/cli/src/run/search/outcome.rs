@@ -71,7 +71,7 @@ impl fmt::Display for Outcome {
 
 /// Returns the names of the warnings by which the client or other programs spoiled a window, rather than the
 /// server, but for those that are accepted.
-fn disturbances(step: &Step, tolerated: &ToleranceArgs) -> Vec<&'static str> {
+pub fn disturbances(step: &Step, tolerated: &ToleranceArgs) -> Vec<&'static str> {
     let is_disturbance = |warning: &&Warning| match warning {
         Warning::ForeignLoad(_) | Warning::ServerShared(_) => true,
         Warning::BehindSchedule(_) => is_late_by_client(step),

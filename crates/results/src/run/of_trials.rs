@@ -1,0 +1,139 @@
+//! Runs of one trial each as the trials of one run: clients on several hosts measure them one after the other.
+
+use std::collections::BTreeMap;
+
+use super::{Pairing, Run, Step};
+
+/// A reason why runs are not trials of the same measurements: the number of the first that is not, from 0 on, and what
+/// it lacks or has besides.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{what}")]
+pub struct NotATrial {
+    /// The number of the run.
+    pub number: usize,
+    what: String,
+}
+
+impl Run {
+    /// Returns the runs as the trials of one, in their order, in which targets under the same load are compared with
+    /// the first of them; `None` without runs. The clients whose results were added up are not told apart.
+    ///
+    /// # Errors
+    /// [`NotATrial`] where one did not measure each of the same things once.
+    pub fn of_trials(runs: Vec<Self>) -> Result<Option<Self>, NotATrial> {
+        let mut runs = runs.into_iter().enumerate();
+        let Some((_, mut whole)) = runs.next() else {
+            return Ok(None);
+        };
+        let first = measured(&whole.steps).map_err(|what| NotATrial { number: 0, what })?;
+        for (number, run) in runs {
+            let own = measured(&run.steps);
+            let own = own.map_err(|what| NotATrial { number, what })?;
+            let odd = own.iter().find(|of| !first.contains(of));
+            let lacking = || first.iter().find(|of| !own.contains(of));
+            if let Some((_, what)) = odd.or_else(lacking) {
+                let has = if odd.is_some() { "" } else { "not " };
+                let what = format!("it has {has}{what}, unlike the first");
+                return Err(NotATrial { number, what });
+            }
+            let trial = number as u32 + 1;
+            let steps = run.steps.into_iter().map(|step| Step { trial, ..step });
+            whole.steps.extend(steps);
+        }
+        for step in whole.steps.iter_mut().take(first.len()) {
+            step.trial = 1;
+        }
+        whole.pairings = pairings(&whole.steps[..first.len()]);
+        // The seeds were those of each trial.
+        whole.order_seed = whole.order_seed.or(Some(0));
+        whole.parts.clear();
+        Ok(Some(whole))
+    }
+}
+
+/// Returns the numbers of all measurements, and what each is.
+///
+/// # Errors
+/// A sentence if one was measured several times.
+fn measured(steps: &[Step]) -> Result<Vec<(usize, String)>, String> {
+    let mut found = BTreeMap::new();
+    for step in steps {
+        let what = format!("{} with {}", step.name(), step.settings.in_words());
+        if found.insert(step.measurement, what).is_some() {
+            return Err(format!(
+                "it has trials of its own of {}: each is to be a run of one",
+                step.name()
+            ));
+        }
+    }
+    Ok(found.into_iter().collect())
+}
+
+/// Compares the targets of each load with the first.
+fn pairings(steps: &[Step]) -> Vec<Pairing> {
+    let mut by_load: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for step in steps {
+        let load = by_load.entry(step.settings.load_in_words()).or_default();
+        load.push(step.measurement);
+    }
+    let mut all = Vec::new();
+    for numbers in by_load.values_mut() {
+        numbers.sort_unstable();
+        let (base, others) = (numbers[0], &numbers[1..]);
+        all.extend(others.iter().map(|new| Pairing::new(base, *new)));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    /// A run that measures these targets once, under a load of so many callers.
+    fn run(targets: &[&str], callers: usize) -> Run {
+        let step = |(measurement, target): (usize, &&str)| {
+            let mut step = fixtures::step(1, |_| vec![1000; 10]);
+            step.measurement = measurement;
+            step.label = Some((*target).to_owned());
+            step.settings.callers = callers;
+            step
+        };
+        fixtures::run(targets.iter().enumerate().map(step).collect())
+    }
+
+    #[test]
+    fn runs_of_one_trial_become_the_trials_of_one() {
+        let mut second = run(&["a", "b"], 8);
+        // The order within a trial is random.
+        second.steps.reverse();
+        let whole = Run::of_trials(vec![run(&["a", "b"], 8), second]);
+        let whole = whole.unwrap().unwrap();
+        let trials: Vec<_> = whole.measurements();
+        let trials: Vec<Vec<u32>> = trials
+            .iter()
+            .map(|own| own.trials.iter().map(|step| step.trial).collect())
+            .collect();
+        assert_eq!(trials, [[1, 2], [1, 2]]);
+        assert_eq!(whole.pairings, [Pairing::new(0, 1)]);
+        assert!(whole.order_seed.is_some() && whole.parts.is_empty());
+        assert!(Run::of_trials(Vec::new()).unwrap().is_none());
+    }
+
+    #[test]
+    fn other_measurements_are_no_trials() {
+        let fault = |other: Run| {
+            let fault = Run::of_trials(vec![run(&["a", "b"], 8), other]).unwrap_err();
+            (fault.number, fault.to_string())
+        };
+        let (number, what) = fault(run(&["a", "c"], 8));
+        assert!(number == 1 && what.starts_with("it has c with "), "{what}");
+        let (_, what) = fault(run(&["a"], 8));
+        assert!(what.starts_with("it has not b with "), "{what}");
+        let (_, what) = fault(run(&["a", "b"], 9));
+        assert!(what.contains("9 callers"), "{what}");
+        let mut twice = run(&["a", "b"], 8);
+        twice.steps[1].measurement = 0;
+        assert!(fault(twice).1.contains("trials of its own"));
+    }
+}
