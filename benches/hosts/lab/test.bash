@@ -75,9 +75,19 @@ read_results() {
 
 test_ipv6() {
     rm -rf "$results"
-    shown "the same by IPv6, across zones too" play ipv6.log campaign.yml --skip-tags binaries,check \
-        -e '{"address": "{{ ipv6 }}", "listen": "[::]", "campaign": [{"scenario": "scenarios/smoke.toml", "servers": ["server", "far"]}]}'
+    shown "by IPv6, across zones, in two rounds" play ipv6.log campaign.yml --skip-tags binaries,check \
+        -e '{"address": "{{ ipv6 }}", "listen": "[::]", "campaign": [{"scenario": "scenarios/smoke.toml", "servers": ["far"]}],
+            "campaign_rounds": 2}'
+    shown "   the page has both" two_rounds
     rm -rf "$results"
+}
+
+two_rounds() {
+    local folder rounds
+    folder=$(echo "$results"/*)
+    [[ -f $(echo "$folder"/smoke--*--far--2/run.html) ]]
+    rounds=$(grep -c 'title="[^"]*: p99 .*title="[^"]*: p99 ' "$folder/index.html")
+    ! grep -q http-equiv "$folder/index.html" && ((rounds > 0))
 }
 
 test_second_run() {
