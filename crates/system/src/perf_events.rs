@@ -38,23 +38,24 @@ impl PerfEvents {
     }
 
     /// Counts those of all threads of a process, and of the threads and processes that they start from now on. With
-    /// more than [`MOST_THREADS`], nothing is known.
-    ///
-    /// # Errors
-    /// Fails if there is no such process, or this user may not see its threads.
-    pub fn of_process(pid: u32) -> io::Result<Self> {
-        let threads = proc::threads(pid)?;
+    /// more than [`MOST_THREADS`], or where this user may not see them, nothing is known. `None` if there is no such
+    /// process.
+    pub fn of_process(pid: u32) -> Option<Self> {
+        let threads = match proc::threads(pid) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+            threads => threads.unwrap_or_default(),
+        };
         let ids = threads
             .iter()
             .filter_map(|thread| thread.file_name()?.to_str()?.parse().ok());
         let ids: Vec<i32> = ids.collect();
-        if ids.len() > MOST_THREADS {
-            return Ok(Self {
+        if ids.is_empty() || ids.len() > MOST_THREADS {
+            return Some(Self {
                 instructions: None,
                 system_calls: None,
             });
         }
-        Ok(Self::of(&ids))
+        Some(Self::of(&ids))
     }
 
     fn of(threads: &[i32]) -> Self {
@@ -180,7 +181,7 @@ mod tests {
             own.system_calls.is_none_or(|calls| calls >= 1000),
             "{own:?}"
         );
-        assert!(PerfEvents::of_process(u32::MAX / 4).is_err());
+        assert!(PerfEvents::of_process(u32::MAX / 4).is_none());
     }
 
     #[test]

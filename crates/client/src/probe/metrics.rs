@@ -132,9 +132,8 @@ impl Probe {
             for pid in pids {
                 add_family(*pid, &mut family);
             }
-            let events = family
-                .into_iter()
-                .filter_map(|pid| PerfEvents::of_process(pid).ok());
+            // A process that has ended meanwhile is missing.
+            let events = family.into_iter().filter_map(PerfEvents::of_process);
             self.events = events.collect();
         }
         self
