@@ -9,11 +9,7 @@ use netping_results::{condition::Condition, run::Run};
 
 use super::{text::print, validity};
 use crate::{
-    args::{
-        output::ToleranceArgs,
-        time::positive,
-        until::{FEWEST, Until},
-    },
+    args::{output::ToleranceArgs, time::positive, until::Until},
     error::{Verdict, usage},
     run::search::{End, Outcome, Search, disturbances, least_rate},
 };
@@ -118,8 +114,11 @@ fn trials(args: &NextArgs, until: Until, runs: Vec<Run>) -> anyhow::Result<Verdi
         allowed: args.tolerated.accepted.names(),
         ..run
     });
-    let is_met = |run: &Run| run.measurements().iter().all(|own| until.is_met(own));
-    let is_met = count >= FEWEST as usize && whole.as_ref().is_some_and(is_met);
+    let is_met = |run: &Run| {
+        let all = run.measurements();
+        !all.is_empty() && all.iter().all(|own| until.is_met(own))
+    };
+    let is_met = whole.as_ref().is_some_and(is_met);
     // As many as one host repeats of its own accord.
     let is_over = count >= most || left_out > most / 2;
     if !is_met && !is_over {
