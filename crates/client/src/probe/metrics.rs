@@ -128,12 +128,14 @@ impl Probe {
     #[must_use]
     pub fn counting_events(mut self) -> Self {
         if let ServerSource::Processes(pids) = &self.source {
-            let mut family = BTreeSet::new();
+            let mut family = Family::default();
             for pid in pids {
-                add_family(*pid, &mut family);
+                // The first reading says why one cannot be read.
+                let _ = family.add(*pid);
             }
             // A process that has ended meanwhile is missing.
-            let events = family.into_iter().filter_map(PerfEvents::of_process);
+            let all = family.seen.into_iter();
+            let events = all.filter_map(PerfEvents::of_process);
             self.events = events.collect();
         }
         self
@@ -390,17 +392,6 @@ fn of_processes(pids: &[u32]) -> Result<Counters, String> {
         counters.insert(CORES.to_owned(), all.cores.len() as f64);
     }
     Ok(counters)
-}
-
-/// Adds a process and its descendants, as far as they can be seen.
-fn add_family(pid: u32, family: &mut BTreeSet<u32>) {
-    if family.insert(pid)
-        && let Ok(usage) = Usage::of(pid)
-    {
-        for child in usage.children {
-            add_family(child, family);
-        }
-    }
 }
 
 /// Processes and their descendants, each once.

@@ -120,7 +120,7 @@ pub fn sweep(peak: f64) -> Run {
     )
 }
 
-/// What 24 clients measured together, of which one was slow.
+/// A merged run of 24 clients, one of which was slow.
 pub fn merged() -> Run {
     const CLIENTS: u64 = 24;
     let mut whole = sweep(80_000.0);
