@@ -41,6 +41,13 @@ impl<const HEAD: usize> Pieces<HEAD> {
             self.left -= payload.len();
             return Some(Piece::Payload(payload));
         }
+        if self.came == 0
+            && let Some((head, rest)) = bytes.split_first_chunk()
+        {
+            // Most are whole.
+            *bytes = rest;
+            return Some(Piece::Head(*head));
+        }
         let (part, rest) = bytes.split_at(bytes.len().min(HEAD - self.came));
         *bytes = rest;
         self.head[self.came..][..part.len()].copy_from_slice(part);

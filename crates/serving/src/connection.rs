@@ -372,8 +372,8 @@ impl Connection {
         self.tally.closed.get().copied()
     }
 
-    /// Adds to the number of received frames that serve no request. Closes the connection once these are too many in the
-    /// current second, and returns true then: the caller counts that as [`CONTROL_FRAMES`].
+    /// Adds to the number of received frames that serve no request. Closes the connection once these are too many since
+    /// the reaper's last look, and returns true then: the caller counts that as [`CONTROL_FRAMES`].
     pub fn count_control(&self, frames: u64) -> bool {
         if frames == 0 {
             return false;

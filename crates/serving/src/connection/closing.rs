@@ -41,8 +41,6 @@ pub(super) struct Seen {
     /// The request or frame that was last seen in part: its number, when that was, and the bytes of the connection
     /// until then.
     partial: (u64, Instant, u64),
-    /// Beginning of the second whose frames of no request are counted.
-    second: Instant,
 }
 
 impl Seen {
@@ -52,7 +50,6 @@ impl Seen {
             changed: now,
             counts: (0, 0),
             partial: (0, now, 0),
-            second: now,
         }
     }
 }
@@ -88,10 +85,8 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Idle connections that a look finds.
 const MOST_IDLE: usize = 256;
 
-/// Frames that serve no request which a connection may send in a second: between the reaper's looks, at least.
-pub(super) const MOST_CONTROL: u64 = 1000;
-
-const SECOND: Duration = Duration::from_secs(1);
+/// Frames that serve no request which a connection may send between the reaper's looks.
+pub(super) const MOST_CONTROL: u64 = 100;
 
 /// The kind under which connections with more of them are counted.
 pub const CONTROL_FRAMES: &str = "control_frames";
@@ -190,10 +185,7 @@ impl Connections {
             let is_slow = partial > 0 && limit.is_some_and(|limit| now - since >= limit);
             let quiet = now.saturating_duration_since(seen.changed);
             let exceeds = |limit: Duration| !limit.is_zero() && quiet >= limit;
-            if now.saturating_duration_since(seen.second) >= SECOND {
-                seen.second = now;
-                tally.control.store(0, Ordering::Relaxed);
-            }
+            tally.control.store(0, Ordering::Relaxed);
             let is_untaken = too_old.is_some_and(|period| tally.waits.last_since(period));
             let kind = match begun {
                 false if exceeds(deadlines.first_byte) => "first_byte_timeout",
@@ -331,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_no_request_are_limited_in_each_second() {
+    fn frames_of_no_request_are_limited_between_looks() {
         let connections = Arc::new(Connections::default());
         let guard = connections.admit_task(1).unwrap();
         let connection = guard.connection();
@@ -340,10 +332,7 @@ mod tests {
             ..DEADLINES
         };
         assert!(!connection.count_control(0) && !connection.count_control(MOST_CONTROL));
-        connections.reap(deadlines);
-        // The second is not over.
         assert_eq!(connection.closed(), None);
-        connections.lock().entries[0].seen.second -= SECOND;
         connections.reap(deadlines);
         assert!(!connection.count_control(MOST_CONTROL));
         assert!(connection.count_control(7));
