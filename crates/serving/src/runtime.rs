@@ -85,6 +85,9 @@ impl Registrar {
     }
 }
 
+/// The beginning of the names of the threads that serve, where there are several.
+pub(crate) const WORKER: &str = "worker-";
+
 /// Serves the connections of one runtime to their end.
 type Worker = Box<dyn Fn(Accepts) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send>;
 
@@ -121,8 +124,9 @@ impl TcpServer {
     /// # Errors
     /// Fails if the system refuses a runtime or a thread.
     pub fn serve(self, runtime: &RuntimeArgs) -> Result<()> {
-        let numbers = 0..runtime.runtime_count();
-        let (queues, workers): (Vec<_>, Vec<_>) = numbers.map(|own| self.worker(own)).unzip();
+        let count = runtime.runtime_count();
+        let workers = (0..count).map(|_| self.worker(count == 1));
+        let (queues, workers): (Vec<_>, Vec<_>) = workers.unzip();
         run_on_runtimes(runtime, workers, self.accept_and_drain(queues))
     }
 
@@ -131,18 +135,18 @@ impl TcpServer {
     /// # Errors
     /// Fails if the system refuses the listener.
     pub async fn serve_here(self) -> io::Result<()> {
-        let (queue, worker) = self.worker(0);
+        let (queue, worker) = self.worker(true);
         start(worker, false);
         self.accept_and_drain(vec![queue]).await
     }
 
-    /// Returns the queue of a runtime's connections, and the task that serves them. Runtime 0 is the
-    /// one that accepts.
-    fn worker(&self, number: usize) -> (Queue, impl Future<Output = ()> + Send + use<>) {
+    /// Returns the queue of a runtime's connections, and the task that serves them; `accepts_itself` if it is the only
+    /// runtime.
+    fn worker(&self, accepts_itself: bool) -> (Queue, impl Future<Output = ()> + Send + use<>) {
         let (queue, incoming) = mpsc::unbounded_channel();
         let (accepted, accepts) = mpsc::unbounded_channel();
         let registrar = Registrar {
-            is_own: number == 0,
+            is_own: accepts_itself,
             acceptor: self.acceptor.clone(),
             chassis: Arc::clone(&self.chassis),
             accepted,
@@ -173,8 +177,8 @@ where
     }
 }
 
-/// Runs `main` to its end, and meanwhile each of `workers` on a runtime of its own. The first
-/// worker shares its runtime with `main`.
+/// Runs `main` to its end, and meanwhile each of `workers` on a runtime of its own. A single worker shares its runtime with
+/// `main`; among several, none does, so that all have the same to do.
 ///
 /// # Errors
 /// Fails if the system refuses a runtime or a thread, or `main` fails.
@@ -198,14 +202,18 @@ where
             .build()?,
         RuntimeKind::PerCore => per_core()?,
     };
-    let mut workers = workers.into_iter();
-    let first = workers.next();
-    for (number, worker) in workers.enumerate() {
+    let mut workers: Vec<_> = workers.into_iter().collect();
+    let single = if workers.len() == 1 {
+        workers.pop()
+    } else {
+        None
+    };
+    for (number, worker) in workers.into_iter().enumerate() {
         let runtime = per_core()?;
         let mut finished = finished.subscribe();
         let busy = args.busy_poll;
         thread::Builder::new()
-            .name(format!("worker-{}", number + 1))
+            .name(format!("{WORKER}{number}"))
             .spawn(move || {
                 runtime.block_on(async move {
                     start(worker, busy);
@@ -214,7 +222,7 @@ where
             })?;
     }
     let result = runtime.block_on(async {
-        if let Some(worker) = first {
+        if let Some(worker) = single {
             start(worker, args.busy_poll);
         }
         main.await
