@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use netping_measure::{cost::Cost, error_kind::ErrorKind, recorder::Sink, sample::Sample};
+use netping_measure::{
+    cost::Cost, error_kind::ErrorKind, recorder::Sink, sample::Sample, window::Window,
+};
 use netping_system::{
     cores::current,
     cpu,
@@ -13,11 +15,12 @@ use tokio::{task::JoinHandle, time};
 use super::state::Shared;
 use crate::clock::Clock;
 
-/// Time between looks at whether the callers are done.
-const LOOK: Duration = Duration::from_millis(5);
+/// Longest time between looks at whether the callers are done: an idle worker wakes up for them alone. Shorter than the
+/// time by which the start of a window is known beforehand.
+const LOOK: Duration = Duration::from_millis(15);
 
 /// Looks for overdue requests in each time limit, which is so kept to within 2 %.
-const LOOKS_PER_TIMEOUT: u64 = 50;
+const LOOKS_PER_TIMEOUT: u32 = 50;
 
 /// Waits until all callers are done or the drain is over, and meanwhile replaces each caller whose
 /// request takes too long: so no request pays for a timer. Returns the CPU time that the thread used
@@ -35,12 +38,13 @@ pub(super) async fn watch<C: Clock, S: Sink>(
         (times, cpu::thread_usage(), events)
     };
     let (mut cores, mut core, mut moves) = (BTreeSet::new(), None, 0);
-    let mut tick = time::interval(LOOK);
-    let timeout = shared.assignment.plan.load.timeout.as_nanos() as u64;
+    let timeout = shared.assignment.plan.load.timeout;
+    let look = (timeout / LOOKS_PER_TIMEOUT).min(LOOK);
+    let timeout = timeout.as_nanos() as u64;
     let mut next_look = 0;
     let (mut at_start, mut at_end) = (None, None);
     loop {
-        tick.tick().await;
+        time::sleep(until_next(look, shared.clock.now(), shared.window())).await;
         let now = shared.clock.now();
         let window = shared.window();
         let done = shared.active.get() == 0;
@@ -85,7 +89,7 @@ pub(super) async fn watch<C: Clock, S: Sink>(
         if now < next_look {
             continue;
         }
-        next_look = now + timeout / LOOKS_PER_TIMEOUT;
+        next_look = now + timeout / u64::from(LOOKS_PER_TIMEOUT);
         for (number, caller) in shared.callers.iter().enumerate() {
             if let Some(request) = caller.request.get()
                 && now.saturating_sub(request.start) >= timeout
@@ -102,6 +106,13 @@ pub(super) async fn watch<C: Clock, S: Sink>(
     }
 }
 
+/// Returns the time to the next look: at the latest after `look`, and as soon as the window begins or ends.
+fn until_next(look: Duration, now: u64, window: Window) -> Duration {
+    let edges = [window.start, window.end].into_iter();
+    let next = edges.filter_map(|edge| edge.checked_sub(now).filter(|left| *left > 0));
+    next.map(Duration::from_nanos).fold(look, Duration::min)
+}
+
 /// Records that a caller's request took too long.
 fn record_timeout<C: Clock, S: Sink>(shared: &Shared<C, S>, number: usize, sample: Sample) {
     let connected = &shared.callers[number].connected;
@@ -112,4 +123,23 @@ fn record_timeout<C: Clock, S: Sink>(shared: &Shared<C, S>, number: usize, sampl
     };
     shared.record(number, sample, Err(kind));
     shared.note(kind, detail.to_owned());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_look_comes_as_soon_as_the_window_begins_or_ends() {
+        let look = Duration::from_nanos(100);
+        let (start, end) = (1000, 2000);
+        let until = |now| until_next(look, now, Window { start, end }).as_nanos();
+        assert_eq!([0, 900, 999, 1000].map(until), [100, 100, 1, 100]);
+        assert_eq!([1950, 1999, 2000, 5000].map(until), [50, 1, 100, 100]);
+        let unknown = Window {
+            start: u64::MAX,
+            end: u64::MAX,
+        };
+        assert_eq!(until_next(look, 7, unknown), look);
+    }
 }
