@@ -52,6 +52,18 @@ fn measured(server: &Server, metrics: &str, flags: &[&str]) -> (Value, String) {
     (step, stdout(&output) + &stderr(&output))
 }
 
+#[test]
+fn what_each_thread_of_a_server_has_is_known() {
+    let server = Server::start("tokio", &["--workers", "3"]);
+    let metrics = format!("http://{}/metrics", server.metrics_address());
+    let (step, _) = measured(&server, &metrics, &["-c", "1"]);
+    let workers = &step["cost"]["server"]["workers"];
+    assert_eq!(workers["count"], 3, "{step}");
+    // A connection is one thread's.
+    let [busiest, all] = ["busiest_seconds", "cpu_seconds"].map(|name| workers[name].as_f64());
+    assert!(busiest.unwrap() > 0.8 * all.unwrap(), "{workers}");
+}
+
 /// Returns the names of those warnings of a step that are about counts of requests.
 fn doubts(step: &Value) -> Vec<&str> {
     let warnings = step["warnings"].as_array().unwrap().iter();

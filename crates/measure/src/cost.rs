@@ -245,6 +245,9 @@ pub struct ServerDemand {
     /// The number of cores that the server may run on.
     #[serde(default)]
     pub cores: Option<u64>,
+    /// The threads that serve; absent where it does not tell, or has only one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<ServerWorkers>,
     /// Events on the server's machine.
     #[serde(default)]
     pub host: HostEvents,
@@ -252,6 +255,18 @@ pub struct ServerDemand {
     /// than the client's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestCounts>,
+}
+
+/// The threads of a server that serve, over the window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ServerWorkers {
+    /// Their number.
+    pub count: u64,
+    /// CPU time of the one that had most, in seconds.
+    pub busiest_seconds: f64,
+    /// CPU time of all of them, in seconds.
+    pub cpu_seconds: f64,
 }
 
 /// The requests between two readings of a server's counters, as either side counted them.

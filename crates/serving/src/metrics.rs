@@ -2,7 +2,13 @@
 //!
 //! Process metrics have Prometheus' standard names, so any dashboard finds them.
 
-use std::{collections::VecDeque, convert::Infallible, process, sync::Weak, time::Duration};
+use std::{
+    collections::VecDeque,
+    convert::Infallible,
+    process,
+    sync::{Weak, atomic::AtomicU64},
+    time::Duration,
+};
 
 use http_body_util::Full;
 use hyper::{
@@ -33,7 +39,7 @@ use prometheus_client::{
 };
 use tokio::{net::TcpListener, task::JoinHandle, time};
 
-use crate::chassis::Chassis;
+use crate::{chassis::Chassis, runtime::WORKER};
 
 /// Limit on the scrapes at a time. Clients that measure in step all scrape at one moment.
 const MAX_SCRAPES: usize = 256;
@@ -114,6 +120,7 @@ fn registry(server: &Chassis) -> Registry {
     let mut registry = Registry::default();
     registry.register("netping_errors", "Errors, by kind", server.errors.clone());
     read_server(server, &mut registry);
+    read_workers(&mut registry);
     read_process(&mut registry);
     read_machine(&mut registry);
     read_cpus(&mut registry);
@@ -136,6 +143,17 @@ fn read_server(server: &Chassis, registry: &mut Registry) {
         let help = "The kernel's boot id: the same for all processes of a machine";
         metrics.0.register("boot", help, boot);
     }
+}
+
+/// Reads the CPU times of the threads that serve, where there are several.
+fn read_workers(registry: &mut Registry) {
+    let times = Family::<[(&str, String); 1], Counter<f64, AtomicU64>>::default();
+    for (number, time) in cpu::times_of_threads(WORKER) {
+        let own = times.get_or_create_owned(&[("worker", number)]);
+        own.inc_by(time.as_secs_f64());
+    }
+    let help = "CPU time of each thread that serves";
+    registry.register("netping_worker_cpu_seconds", help, times);
 }
 
 fn read_process(registry: &mut Registry) {

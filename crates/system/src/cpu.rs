@@ -1,6 +1,10 @@
 //! CPU time, to the nanosecond: `getrusage` may round it to ticks.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    process,
+    time::Duration,
+};
 
 use nix::{
     sys::{
@@ -73,6 +77,21 @@ pub fn run_delay(pid: u32) -> Option<Duration> {
     }
     let delays = threads.iter().filter_map(|thread| run_delay_of(thread));
     delays.reduce(|sum, delay| sum + delay)
+}
+
+/// Returns the names that follow `prefix`, and the CPU times, of the threads of this process that begin with it; none with
+/// more than [`MOST_THREADS`].
+pub fn times_of_threads(prefix: &str) -> Vec<(String, Duration)> {
+    let threads = proc::threads(process::id()).unwrap_or_default();
+    if threads.len() > MOST_THREADS {
+        return Vec::new();
+    }
+    let time = |thread: &PathBuf| {
+        let name = proc::read(thread.join("comm"))?;
+        let own = name.trim_end().strip_prefix(prefix)?.to_owned();
+        proc::run_and_delay(thread).map(|[run, _]| (own, run))
+    };
+    threads.iter().filter_map(time).collect()
 }
 
 fn run_delay_of(thread: &Path) -> Option<Duration> {

@@ -19,6 +19,8 @@ pub(super) const START: &str = "process_start_time_seconds";
 pub(super) const REQUESTS: &str = "netping_requests_total";
 pub(super) const CORES: &str = "netping_cores";
 pub(super) const USABLE_CPUS: &str = "netping_cpus_usable";
+/// The beginning of the names of those of each thread that serves.
+pub(super) const WORKERS: &str = "netping_worker_cpu_seconds_total{";
 
 /// The counters that are read, apart from netping's own, which begin with [`OWN`]. Other programs export
 /// more, of which some are `NaN` by intent.

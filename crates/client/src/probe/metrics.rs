@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, io, time::Duration};
 
-use netping_measure::cost::{Balance, HostEvents, RequestCounts, ServerDemand, SideUse};
+use netping_measure::cost::{
+    Balance, HostEvents, RequestCounts, ServerDemand, ServerWorkers, SideUse,
+};
 use netping_protocol::{scheme::port, target::Target};
 use netping_system::{host, perf_events::PerfEvents, process::Usage};
 use ureq::Timeout;
@@ -10,7 +12,7 @@ use ureq::Timeout;
 use super::{
     counters::{
         CORES, CPU, Counters, INSTRUCTIONS, INVOLUNTARY, MEMORY, REQUESTS, RUN_DELAY, START,
-        SYSTEM, SYSTEM_CALLS, USABLE_CPUS, VOLUNTARY, check, check_change, parse,
+        SYSTEM, SYSTEM_CALLS, USABLE_CPUS, VOLUNTARY, WORKERS, check, check_change, parse,
     },
     http_agent::http_agent,
 };
@@ -263,6 +265,7 @@ impl Reading {
             system_calls_per_request: gained(SYSTEM_CALLS).and_then(each),
             resident_bytes: later.0.get(MEMORY).map(|&bytes| bytes as u64),
             cores: later.count(CORES),
+            workers: self.workers_until(later),
             host: HostEvents {
                 cores: None,
                 steal_seconds: gained("netping_host_steal_seconds_total"),
@@ -274,6 +277,21 @@ impl Reading {
             },
             requests: None,
         }))
+    }
+
+    /// Returns the CPU time of the threads that serve between this reading and a `later` one; `None` unless the server has
+    /// several, and tells.
+    fn workers_until(&self, later: &Self) -> Option<ServerWorkers> {
+        let workers = later.0.range(WORKERS.to_owned()..);
+        let workers = workers.take_while(|(name, _)| name.starts_with(WORKERS));
+        let gained = |(name, end): (&String, &f64)| Some(end - self.0.get(name)?);
+        let spent: Vec<f64> = workers.map(gained).collect::<Option<_>>()?;
+        let is_known = spent.len() > 1 && spent.iter().all(|gained| *gained >= 0.0);
+        is_known.then(|| ServerWorkers {
+            count: spent.len() as u64,
+            busiest_seconds: spent.iter().copied().fold(0.0, f64::max),
+            cpu_seconds: spent.iter().sum(),
+        })
     }
 
     /// Returns the most time that can lie between this reading and a `later` one, in seconds.
@@ -486,6 +504,33 @@ mod tests {
         assert_eq!(each(100), None);
         // A relay counts no requests.
         assert_eq!(each(0), Some(125_000.0));
+    }
+
+    #[test]
+    fn threads_that_serve_are_added_up() {
+        let with = |times: &[(&str, f64)]| {
+            let own = times
+                .iter()
+                .map(|(number, time)| format!("{WORKERS}worker=\"{number}\"}} {time}\n"));
+            let text: String = own.collect();
+            read(&format!("{CPU} 0\n{text}netping_zzz 9\n"))
+        };
+        let workers = |before, after| with(before).workers_until(&with(after));
+        let expected = ServerWorkers {
+            count: 3,
+            busiest_seconds: 2.0,
+            cpu_seconds: 2.75,
+        };
+        let (before, after) = (
+            [("0", 1.0), ("1", 1.0), ("10", 0.25)],
+            [("0", 1.5), ("1", 3.0), ("10", 0.5)],
+        );
+        assert_eq!(workers(&before, &after), Some(expected));
+        // One, none, a new one, and one that went back.
+        assert_eq!(workers(&before[..1], &after[..1]), None);
+        assert_eq!(workers(&[], &[]), None);
+        assert_eq!(workers(&before[..2], &after), None);
+        assert_eq!(workers(&after, &before), None);
     }
 
     #[test]

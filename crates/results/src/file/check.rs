@@ -73,7 +73,20 @@ fn check_part(part: &PartSettings) -> Result<(), String> {
 
 /// Checks what the server used.
 fn check_server(server: &ServerDemand) -> Result<(), String> {
+    let workers = server.workers;
+    if let Some(own) = workers.filter(|own| own.count < 2) {
+        return Err(format!("{} server workers", own.count));
+    }
     within(&[
+        ("server.workers.count", workers.map(|own| own.count as f64)),
+        (
+            "server.workers.busiest_seconds",
+            workers.map(|own| own.busiest_seconds),
+        ),
+        (
+            "server.workers.cpu_seconds",
+            workers.map(|own| own.cpu_seconds),
+        ),
         ("server.cpu_seconds", Some(server.cpu_seconds)),
         ("server.system_seconds", server.system_seconds),
         ("server.waited_seconds", server.waited_seconds),

@@ -1,7 +1,7 @@
 //! The resources that a run with several clients used.
 
 use netping_measure::{
-    cost::{Cost, RequestCounts, ServerDemand},
+    cost::{Cost, RequestCounts, ServerDemand, ServerWorkers},
     summary::Summary,
 };
 
@@ -80,6 +80,14 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
             .filter_map(|(server, _)| server.resident_bytes)
             .max(),
         cores: read.iter().find_map(|(server, _)| server.cores),
+        workers: read.iter().find_map(|(server, seconds)| {
+            let scale = summary.seconds / seconds;
+            server.workers.map(|own| ServerWorkers {
+                busiest_seconds: own.busiest_seconds * scale,
+                cpu_seconds: own.cpu_seconds * scale,
+                ..own
+            })
+        }),
         // Each client has seen the same events.
         host: read.first()?.0.host,
         requests: requests(steps, summary.seconds),

@@ -14,6 +14,7 @@ mod of_run;
 mod parts;
 mod retransmits;
 mod sample;
+mod server;
 mod silence;
 #[cfg(test)]
 mod tests;
@@ -169,6 +170,7 @@ warnings! {
     failures::ServerRestarted = "SERVER_RESTARTED",
     counters::ServerShared = "SERVER_SHARED",
     counters::CountersDisagree = "COUNTERS_DISAGREE",
+    server::UnevenServer = "UNEVEN_SERVER",
     sample::Noisy = "NOISY",
     sample::TooFewSamples = "TOO_FEW_SAMPLES",
     sample::FewRuns = "FEW_RUNS",

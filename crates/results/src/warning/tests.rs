@@ -4,7 +4,7 @@
 use std::{collections::BTreeMap, convert::Infallible, f64::consts::TAU};
 
 use netping_measure::{
-    cost::{Balance, Hiccups, RequestCounts, ServerDemand, SideUse},
+    cost::{Balance, Hiccups, RequestCounts, ServerDemand, ServerWorkers, SideUse},
     counts::Counts,
     course::{Gap, Slot},
     distribution::Distribution,
@@ -114,6 +114,20 @@ impl Case {
         };
         self.step.cost.server = Some(ServerDemand {
             requests: Some(requests),
+            ..ServerDemand::default()
+        });
+    }
+
+    /// Takes so many threads of the server, of which the busiest and all on average had these shares of the window.
+    fn server_workers(&mut self, count: u64, busiest: f64, mean: f64) {
+        let seconds = self.step.summary.seconds;
+        let workers = ServerWorkers {
+            count,
+            busiest_seconds: busiest * seconds,
+            cpu_seconds: mean * seconds * count as f64,
+        };
+        self.step.cost.server = Some(ServerDemand {
+            workers: Some(workers),
             ..ServerDemand::default()
         });
     }
@@ -790,6 +804,14 @@ fn rows() -> Vec<Row> {
             step(|case| case.counts(9783, true)),
             step(|case| case.counts(9784, true)),
             (step(|case| case.counts(20_000, false)), &["SERVER_SHARED"]),
+        ),
+        row(
+            "UNEVEN_SERVER",
+            note,
+            step(|case| case.server_workers(4, 0.91, 0.67)),
+            step(|case| case.server_workers(4, 0.91, 0.69)),
+            // A thread that has time to spare limits nobody.
+            (step(|case| case.server_workers(4, 0.89, 0.3)), &[]),
         ),
         row(
             "NOISY",
