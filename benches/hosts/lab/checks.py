@@ -2,6 +2,7 @@
 """What `lab test` reads from result files: checks.py CHECK FOLDER [ARGUMENT], or name CHECK."""
 
 import glob
+import http.server
 import json
 import os
 import re
@@ -93,6 +94,42 @@ def delay(folder, milliseconds):
     said = ", ".join(f"{name} min {t['min_ns'] / 1e6:.3f}, p50 {t['p50_ns'] / 1e6:.3f} ms" for name, t in times.items())
     assert abs(difference / float(milliseconds) - 1) <= 0.05, f"{difference:.3f} ms: {said}"
     return f"{difference:.3f} of {milliseconds} ms: {said}"
+
+
+def differences(folder):
+    """the page leads to the differences between pairs of hosts"""
+    links = re.findall(r'href="([^"/]*)">differences', open(f"{folder}/index.html").read())
+    assert sorted(links) == ["smoke-alone--bulk.html", "smoke-alone--latency.html"], links
+    for link in links:
+        text = open(f"{folder}/{link}").read()
+        assert text.count(" against ") >= 2, f"{link}: not two pairs against the first"
+
+
+def gateway(port, file):
+    """a Pushgateway that writes the path of each push to a file, and whether it was the last one of a step"""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_PUT(self):
+            text = self.rfile.read(int(self.headers["content-length"])).decode()
+            running = re.search(r"^netping_running.* (\d)$", text, re.M)[1]
+            with open(file, "a") as pushes:
+                pushes.write(f"{self.path} {running}\n")
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    http.server.HTTPServer(("", int(port)), Handler).serve_forever()
+
+
+def pushed(file):
+    """each client pushes live numbers, and its last ones"""
+    pushes = open(file).read().split("\n")
+    for client in "client-1", "client-2":
+        own = [push.split()[1] for push in pushes if push.startswith(f"/metrics/job/netping/instance/{client} ")]
+        assert {"0", "1"} <= set(own) and own[-1] == "0", f"{client}: {own}"
+    return f"{len(pushes) - 1} pushes"
 
 
 def in_step(folder):

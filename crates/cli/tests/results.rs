@@ -97,6 +97,47 @@ fn differences_within_the_noise_are_not_shown() {
 }
 
 #[test]
+fn runs_of_their_own_are_compared_as_trials() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    let file = measured(folder.path(), "file.json", &server, &["--samples", "500"]);
+    let trials = |of: &str, rates: [f64; 3]| {
+        let trial = |(number, rate): (usize, f64)| {
+            let name = format!("{of}-{number}.json");
+            let file = changed(&file, &name, |run| {
+                run["steps"][0]["rate_per_s"] = json!(rate)
+            });
+            file.to_str().unwrap().to_owned()
+        };
+        rates.into_iter().enumerate().map(trial).collect::<Vec<_>>()
+    };
+    let base = trials("base", [10_000.0, 10_100.0, 9_900.0]);
+    let half = trials("half", [5_000.0, 5_050.0, 4_950.0]);
+    let joined = [&base, &half].map(|trials| PathBuf::from(trials.join(",")));
+    let output = command("compare", &[&joined[0], &joined[1]], &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let text = stdout(&output);
+    assert!(
+        text.contains("base-0.json and 2 more") && text.contains("3 and 3 trials"),
+        "{text}"
+    );
+    let rate = text.lines().find(|line| line.starts_with("req/s"));
+    let rate = rate.unwrap();
+    assert!(rate.contains("-50.0%") && rate.ends_with("worse"), "{rate}");
+    // A file whose name has a comma is one file, and others are no trials of it.
+    let comma = folder.path().join("a,b.json");
+    fs::copy(&file, &comma).unwrap();
+    let other = ["--samples", "500", "--payload", "64"];
+    let other = measured(folder.path(), "other.json", &server, &other);
+    let output = command("compare", &[&comma, &file], &[]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let odd = format!("{},{}", base[0], other.display());
+    let output = command("compare", &[Path::new(&odd), &file], &[]);
+    assert_eq!(output.status.code(), Some(2));
+    let error = stderr(&output);
+    assert!(error.contains("other.json: it has "), "{error}");
+}
+
+#[test]
 fn a_broken_gate_says_by_how_much_and_environment_differences_come_first() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
     let base = measured(folder.path(), "base.json", &server, &["--samples", "500"]);

@@ -288,7 +288,8 @@ impl CounterArgs {
     }
 }
 
-fn gateway(text: &str) -> Result<String, String> {
+/// Reads the URL of a Pushgateway.
+pub(crate) fn gateway(text: &str) -> Result<String, String> {
     let mut url = Url::parse(text)
         .ok()
         .filter(|url| url.scheme() == "http" && url.has_host())

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write as _},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use clap::Args;
@@ -26,7 +26,7 @@ use crate::{
         output::{AllowArgs, not_accepted},
         paths::apart,
     },
-    error::{Verdict, tell},
+    error::{Verdict, tell, usage},
 };
 
 /// Flags of `netping compare`.
@@ -42,10 +42,11 @@ use crate::{
                   could be compared, 5 a file is NOT VALID, so that --fail-if decides nothing."
 )]
 pub struct CompareArgs {
-    /// Result file to compare with; '-': standard input
+    /// Result file to compare with; '-': standard input. 'A.json,B.json': the trials of one measurement, each a run of its
+    /// own
     #[arg(value_name = "BASE.json")]
     base: PathBuf,
-    /// Result files, each compared with the base
+    /// Result files, or trials, each compared with the base
     #[arg(required = true, value_name = "NEW.json")]
     new: Vec<PathBuf>,
     /// Exit with 4 if a metric changed like this: 'p99>+5%', 'rate<-3%' of the base's value,
@@ -62,13 +63,17 @@ pub struct CompareArgs {
 }
 
 pub fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
-    let files = [std::slice::from_ref(&args.base), &args.new].concat();
-    apart(&files, args.html.as_deref().map(|page| ("html", page)))?;
+    let given = [std::slice::from_ref(&args.base), &args.new].concat();
+    let files: Vec<Vec<PathBuf>> = given.iter().map(|given| trials(given)).collect();
+    apart(
+        &files.concat(),
+        args.html.as_deref().map(|page| ("html", page)),
+    )?;
     let mut runs = Vec::new();
-    for file in &files {
-        let mut run = Run::load(file)?;
+    for files in &files {
+        let (name, mut run) = load(files)?;
         run.allowed.extend(args.accepted.names());
-        runs.push((on_one_line(&file.display().to_string()), run));
+        runs.push((name, run));
     }
     let (base_name, base) = &runs[0];
     let asked: Vec<&Metric> = args.fail_if.iter().map(Gate::metric).collect();
@@ -109,6 +114,31 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
         let _ = writeln!(io::stdout(), "wrote {}", path.display());
     }
     Ok(verdict)
+}
+
+/// Returns the files of the trials that an argument names; a file's own name may have commas.
+fn trials(given: &Path) -> Vec<PathBuf> {
+    match given.to_str() {
+        Some(names) if names.contains(',') && !given.exists() => {
+            names.split(',').map(PathBuf::from).collect()
+        }
+        _ => vec![given.to_owned()],
+    }
+}
+
+/// Reads a run, or the trials of one, and returns it with its name.
+fn load(files: &[PathBuf]) -> anyhow::Result<(String, Run)> {
+    let name = |file: &PathBuf| on_one_line(&file.display().to_string());
+    let runs = files.iter().map(|file| Run::load(file));
+    let mut runs = runs.collect::<Result<Vec<Run>, _>>()?;
+    let more = files.len() - 1;
+    if more == 0 {
+        return Ok((name(&files[0]), runs.remove(0)));
+    }
+    let whole = Run::of_trials(runs);
+    let whole = whole.map_err(|fault| usage(format!("{}: {fault}", name(&files[fault.number]))))?;
+    let whole = whole.ok_or_else(|| usage("give the result files of trials"))?;
+    Ok((format!("{} and {more} more", name(&files[0])), whole))
 }
 
 /// Says that a run is not valid, if it is not, and why.

@@ -20,6 +20,7 @@ use crate::{
         choice::Named,
         export::{JsonTo, say},
         in_step::InStepArgs,
+        output::gateway,
     },
     error::{Verdict, tell},
     run::command_line::stand_for,
@@ -34,6 +35,9 @@ pub struct RunArgs {
     /// Value of a variable of the file, instead of its own; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<Named<String>>,
+    /// Push live numbers of the steps to a Prometheus Pushgateway, as the steps' own flag does
+    #[arg(long, value_name = "URL", value_parser = gateway)]
+    prometheus_push: Option<String>,
     #[command(flatten)]
     in_step: InStepArgs,
     /// Print the scenario of a result file instead: its command line in TOML
@@ -49,9 +53,12 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Verdict> {
     let Some(file) = &args.file else {
         return Ok(verdict);
     };
+    let mut flags = args.in_step.flags();
+    let gateway = args.prometheus_push.clone();
+    flags.extend(gateway.map(|url| ("--prometheus-push", url)));
     let given = Given {
         variables: args.set.clone(),
-        flags: args.in_step.flags(),
+        flags,
     };
     let scenario = Scenario::read(file, &given)?;
     let mut results = Vec::new();
