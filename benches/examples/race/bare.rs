@@ -27,15 +27,42 @@ fn runtime() -> Runtime {
     runtime.expect("a runtime")
 }
 
+/// What a client sends, and whether what has come is its whole reply.
+struct Speech {
+    request: Vec<u8>,
+    is_whole: fn(&[u8]) -> bool,
+}
+
 /// Sends lines on so many connections, until so many have been answered; returns their number.
 pub fn send_lines(address: &str, connections: usize, requests: u64) -> u64 {
-    let left = Rc::new(Cell::new(requests));
+    let speech = Speech {
+        request: LINE.to_vec(),
+        is_whole: |reply| reply == LINE,
+    };
+    send(address, connections, requests, speech)
+}
+
+/// Does the same with requests of HTTP/1.1, whose replies have a body of 100 bytes.
+pub fn send_http(address: &str, connections: usize, requests: u64) -> u64 {
+    let speech = Speech {
+        request: format!("GET / HTTP/1.1\r\nHost: {address}\r\n\r\n").into(),
+        is_whole: |reply| {
+            let head = reply.len().checked_sub(100);
+            head.is_some_and(|head| reply[..head].ends_with(b"\r\n\r\n"))
+        },
+    };
+    send(address, connections, requests, speech)
+}
+
+fn send(address: &str, connections: usize, requests: u64, speech: Speech) -> u64 {
+    let (left, speech) = (Rc::new(Cell::new(requests)), Rc::new(speech));
     let send = async {
         let mut tasks = Vec::new();
         for _ in 0..connections {
             let stream = TcpStream::connect(address).await.expect("a connection");
             stream.set_nodelay(true).expect("an option");
-            tasks.push(spawn_local(send_on(stream, Rc::clone(&left))));
+            let (left, speech) = (Rc::clone(&left), Rc::clone(&speech));
+            tasks.push(spawn_local(send_on(stream, left, speech)));
         }
         for task in tasks {
             task.await.expect("its end");
@@ -45,13 +72,17 @@ pub fn send_lines(address: &str, connections: usize, requests: u64) -> u64 {
     requests
 }
 
-async fn send_on(mut stream: TcpStream, left: Rc<Cell<u64>>) {
+async fn send_on(mut stream: TcpStream, left: Rc<Cell<u64>>, speech: Rc<Speech>) {
     let mut reply = [0; 512];
     while left.get() > 0 {
         left.set(left.get() - 1);
-        stream.write_all(LINE).await.expect("a request");
-        let read = stream.read(&mut reply).await.expect("a reply");
-        assert_eq!(&reply[..read], LINE);
+        stream.write_all(&speech.request).await.expect("a request");
+        let mut length = 0;
+        while !(speech.is_whole)(&reply[..length]) {
+            let read = stream.read(&mut reply[length..]).await.expect("a reply");
+            assert!(read > 0, "a longer or another reply");
+            length += read;
+        }
     }
 }
 

@@ -92,16 +92,41 @@ fn shaped([connections, streams]: [usize; 2]) -> [String; 4] {
 
 pub fn tcp_client(race: &Race) -> Option<Contest> {
     let server = server("tokio", &[]);
-    let program = itself::program()?;
-    let (address, requests) = (server.address().to_owned(), requests(race).to_string());
     let ours = client(race, &server.url, &["-c", "128"]);
+    let mut loops = bare_loop(race, itself::TCP_CLIENT, server.address(), "128")?;
     let theirs = move || {
         let _server = &server;
-        let flags = [itself::TCP_CLIENT, &address, "128", &requests];
-        peers::run(CLIENT, &program, &flags)
-            .trim()
-            .parse()
-            .unwrap_or(f64::NAN)
+        loops()
+    };
+    Some(Contest::of(
+        of_client(ours),
+        of_client(theirs),
+        MICROSECONDS,
+    ))
+}
+
+/// Returns a client of nothing but tokio that sends a fixed number of requests, and returns it.
+fn bare_loop(
+    race: &Race,
+    name: &'static str,
+    address: &str,
+    connections: &'static str,
+) -> Option<impl FnMut() -> f64 + 'static> {
+    let program = itself::program()?;
+    let (address, requests) = (address.to_owned(), requests(race).to_string());
+    Some(move || {
+        let flags = [name, &address, connections, &requests];
+        let said = peers::run(CLIENT, &program, &flags);
+        said.trim().parse().unwrap_or(f64::NAN)
+    })
+}
+
+pub fn http_loop(race: &Race, server: Peer) -> Option<Contest> {
+    let ours = client(race, &format!("http://{}/", server.address), &["-c", "64"]);
+    let mut loops = bare_loop(race, itself::HTTP_CLIENT, &server.address, "64")?;
+    let theirs = move || {
+        let _server = &server;
+        loops()
     };
     Some(Contest::of(
         of_client(ours),

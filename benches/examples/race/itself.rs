@@ -24,8 +24,9 @@ pub const BARE: &str = "bare";
 pub const QUIC_SERVER: &str = "quic-server";
 pub const QUIC_CLIENT: &str = "quic-client";
 
-/// The name under which it sends lines over TCP, on nothing but tokio.
+/// The names under which it sends lines over TCP, and requests of HTTP/1.1, on nothing but tokio.
 pub const TCP_CLIENT: &str = "tcp-client";
+pub const HTTP_CLIENT: &str = "http-client";
 
 /// The names under which it is a server of HTTP/1.1 on nothing but tokio, and one of gRPC on nothing but tonic.
 pub const HTTP_SERVER: &str = "http-server";
@@ -58,9 +59,13 @@ pub fn run(args: &[String]) -> Option<ExitCode> {
             echo(address);
             Some(ExitCode::SUCCESS)
         }
-        [name, address, connections, requests] if name == TCP_CLIENT => {
+        [name, address, connections, requests] if name == TCP_CLIENT || name == HTTP_CLIENT => {
             let number = |text: &String| text.parse::<u64>().expect("a number");
-            let sent = bare::send_lines(address, number(connections) as usize, number(requests));
+            let send = match &name[..] {
+                TCP_CLIENT => bare::send_lines,
+                _ => bare::send_http,
+            };
+            let sent = send(address, number(connections) as usize, number(requests));
             println!("{sent}");
             Some(ExitCode::SUCCESS)
         }

@@ -36,7 +36,7 @@ const fn row(name: &'static str, what: &'static str, set_up: fn(&Race) -> Option
     Row { name, what, set_up }
 }
 
-pub const ROWS: [Row; 29] = [
+pub const ROWS: [Row; 30] = [
     row(
         "tcp-client",
         "CPU of the TCP client for each request, and of a bare loop on tokio: 128 connections",
@@ -111,6 +111,11 @@ pub const ROWS: [Row; 29] = [
         "http-client-bare",
         "the same on a server that does nothing else than write",
         |race| cost::http_client(race, itself::peer(itself::HTTP_SERVER)?),
+    ),
+    row(
+        "http-client-loop",
+        "CPU of the HTTP/1.1 client for each request, and of a bare loop on tokio, on nginx",
+        |race| cost::http_loop(race, nginx(SERVER, 100)?),
     ),
     row("bulk-grpc", "bulk gRPC and iperf3 -R", |race| {
         bulk(race, "grpc")
