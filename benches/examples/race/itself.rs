@@ -61,11 +61,11 @@ pub fn run(args: &[String]) -> Option<ExitCode> {
         }
         [name, address, connections, requests] if name == TCP_CLIENT || name == HTTP_CLIENT => {
             let number = |text: &String| text.parse::<u64>().expect("a number");
-            let send = match &name[..] {
+            let client = match &name[..] {
                 TCP_CLIENT => bare::send_lines,
                 _ => bare::send_http,
             };
-            let sent = send(address, number(connections) as usize, number(requests));
+            let sent = client(address, number(connections) as usize, number(requests));
             println!("{sent}");
             Some(ExitCode::SUCCESS)
         }

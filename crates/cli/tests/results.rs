@@ -104,7 +104,7 @@ fn runs_of_their_own_are_compared_as_trials() {
         let trial = |(number, rate): (usize, f64)| {
             let name = format!("{of}-{number}.json");
             let file = changed(&file, &name, |run| {
-                run["steps"][0]["rate_per_s"] = json!(rate)
+                run["steps"][0]["rate_per_s"] = json!(rate);
             });
             file.to_str().unwrap().to_owned()
         };

@@ -110,6 +110,9 @@ impl AsyncRead for ConnectedStream {
         this.connection.count_bytes(counted);
         if this.connection.count_control(this.received.take_control()) {
             this.chassis.count_error(CONTROL_FRAMES);
+            buf.set_filled(before);
+            this.leave(cx);
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         // The reaper limits the time in which the rest of a frame comes.
         this.connection.set_partial(this.received.partial());

@@ -448,6 +448,11 @@ impl Guard {
         .await;
     }
 
+    /// Returns true if the connection must end at once.
+    pub fn is_closing(&self) -> bool {
+        self.signal.ending() == Ending::Close
+    }
+
     /// Returns how the connection has been asked to end. Wakes the task when that changes; only one
     /// task at a time can wait.
     pub fn ending(&self, cx: &Context<'_>) -> Ending {

@@ -4,7 +4,7 @@ use std::{
     future::{Future, poll_fn},
     io,
     pin::pin,
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::{Buf, BytesMut};
@@ -180,6 +180,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
     }
 }
 
+/// Pause between two reads of what is discarded: whoever sends without end takes little of the runtime's time.
+const PAUSE: Duration = Duration::from_millis(1);
+
 /// Writes the last bytes, then reads and discards the peer's: closing with unread bytes would reset
 /// the connection, and the peer would lose the last bytes.
 pub async fn goodbye<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, last: &[u8]) {
@@ -188,7 +191,9 @@ pub async fn goodbye<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, last: &[
         stream.shutdown().await?;
         // On the heap: it would be a part of every connection's task.
         let mut discarded = vec![0; BUFFER];
-        while stream.read(&mut discarded).await? > 0 {}
+        while stream.read(&mut discarded).await? > 0 {
+            time::sleep(PAUSE).await;
+        }
         io::Result::Ok(())
     };
     // The connection is done, however this ends.

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::connection::{Connection, Ending, Guard};
 
 /// A stream that counts the bytes it reads and ends when its connection has to: during a drain
-/// it reads as closed once the received bytes are read; after a close every wait fails.
+/// it reads as closed once the received bytes are read; after a close every read, and every wait, fails.
 #[derive(Debug)]
 pub struct Guarded<S> {
     stream: S,
@@ -55,6 +55,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
+        // Some protocols read in one turn all that comes.
+        if this.guard.is_closing() {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
+        }
         let before = buf.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         if read.is_pending() {
@@ -138,6 +142,17 @@ mod tests {
         assert_eq!(bytes, b"last");
         drop(stream);
         connections.empty().await;
+    }
+
+    #[tokio::test]
+    async fn a_closed_connection_reads_no_more() {
+        let connections = Arc::new(Connections::default());
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut stream = Guarded::new(ours, connections.admit_task(1).unwrap());
+        theirs.write_all(b"more").await.unwrap();
+        connections.end_all(Ending::Close);
+        let error = stream.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@ use std::{
     collections::VecDeque,
     pin::pin,
     sync::Arc,
+    time::Duration,
 };
 
 use futures_util::future;
@@ -14,7 +15,7 @@ use netping_measure::{
     sample::Sample,
     window::Window,
 };
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time};
 
 use crate::{
     clock::Clock,
@@ -23,6 +24,9 @@ use crate::{
 
 /// Time between looks at the clock while all callers of a worker are busy, in nanoseconds.
 pub(super) const LOOK: u64 = 100_000;
+
+/// Time between looks at the window's end while a worker has no more requests of its own.
+const LONG_LOOK: Duration = Duration::from_millis(20);
 
 /// One worker's requests: each is due at a time of its schedule, and goes to an idle caller of this
 /// worker, or else to the [`Backlog`] of all workers.
@@ -129,11 +133,7 @@ impl Dispatch {
             tokio::task::yield_now().await;
         }
         // Other workers may still need this one's callers.
-        while clock.now() < window().end && window().end < u64::MAX {
-            pacer
-                .wait_until(window().end.min(clock.now() + LOOK * 100))
-                .await;
-        }
+        wait_for_end(&self.timeline, clock).await;
         self.ended.set(true);
         self.backlog.wake(self.worker).notify_waiters();
     }
@@ -198,6 +198,17 @@ impl Dispatch {
 
     fn next(&self) -> u64 {
         self.timeline.begin() + self.schedule.borrow().peek()
+    }
+}
+
+/// Waits until the window is over. Nothing is due meanwhile, so that a look may be late.
+pub(super) async fn wait_for_end(timeline: &Timeline, clock: &impl Clock) {
+    loop {
+        let (now, end) = (clock.now(), timeline.window().end);
+        if now >= end || end == u64::MAX {
+            return;
+        }
+        time::sleep(Duration::from_nanos(end - now).min(LONG_LOOK)).await;
     }
 }
 

@@ -21,7 +21,7 @@ use crate::{
     clock::Clock,
     engine::{
         backlog::Backlog,
-        dispatch::{LOOK, started},
+        dispatch::{LOOK, started, wait_for_end},
         pacer::Pacer,
         schedule::FixedSchedule,
         timeline::Timeline,
@@ -155,11 +155,7 @@ impl FixedDispatch {
             tokio::task::yield_now().await;
         }
         // The worker's cost is that of the whole window.
-        while clock.now() < window().end && window().end < u64::MAX {
-            pacer
-                .wait_until(window().end.min(clock.now() + LOOK * 100))
-                .await;
-        }
+        wait_for_end(&self.timeline, clock).await;
         self.ended.set(true);
         for queue in &self.queues {
             queue.wake.notify_waiters();

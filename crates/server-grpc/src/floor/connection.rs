@@ -246,6 +246,7 @@ impl Connection {
         connection.count_bytes(self.received.take(new, self.http2.open() > 0));
         if connection.count_control(self.received.take_control()) {
             self.floor.chassis.count_error(CONTROL_FRAMES);
+            return Err(End::Closed);
         }
         if mem::take(&mut self.is_fresh) && is_tls(bytes) {
             return Err(End::Tls);
