@@ -111,7 +111,7 @@ def gateway(port, file):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_PUT(self):
             text = self.rfile.read(int(self.headers["content-length"])).decode()
-            running = re.search(r"^netping_running.* (\d)$", text, re.M)[1]
+            running = re.search(r"^netping_running.* ([01])(\.0)?$", text, re.M)[1]
             with open(file, "a") as pushes:
                 pushes.write(f"{self.path} {running}\n")
             self.send_response(200)
