@@ -27,7 +27,7 @@ fn runtime() -> Runtime {
     runtime.expect("a runtime")
 }
 
-/// What a client sends, and whether what has come is its whole reply.
+/// The request of a client, and the test for the whole of its reply.
 struct Speech {
     request: Vec<u8>,
     is_whole: fn(&[u8]) -> bool,
