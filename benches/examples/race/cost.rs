@@ -55,6 +55,14 @@ fn of_client(mut run: impl FnMut() -> f64 + 'static) -> Side {
     })
 }
 
+/// Returns the contest of two clients by the CPU time of each for a request.
+fn of_clients(
+    ours: impl FnMut() -> f64 + 'static,
+    theirs: impl FnMut() -> f64 + 'static,
+) -> Contest {
+    Contest::of(of_client(ours), of_client(theirs), MICROSECONDS)
+}
+
 /// Returns the client of netping's that sends a fixed number of requests, and returns those that succeeded.
 fn client(race: &Race, url: &str, flags: &[&str]) -> impl FnMut() -> f64 + 'static {
     let requests = requests(race).to_string();
@@ -98,11 +106,7 @@ pub fn tcp_client(race: &Race) -> Option<Contest> {
         let _server = &server;
         loops()
     };
-    Some(Contest::of(
-        of_client(ours),
-        of_client(theirs),
-        MICROSECONDS,
-    ))
+    Some(of_clients(ours, theirs))
 }
 
 /// Returns a client of nothing but tokio that sends a fixed number of requests, and returns it.
@@ -128,11 +132,7 @@ pub fn http_loop(race: &Race, server: Peer) -> Option<Contest> {
         let _server = &server;
         loops()
     };
-    Some(Contest::of(
-        of_client(ours),
-        of_client(theirs),
-        MICROSECONDS,
-    ))
+    Some(of_clients(ours, theirs))
 }
 
 pub fn grpc_client(race: &Race, shape: [usize; 2], secured: bool) -> Option<Contest> {
@@ -154,11 +154,7 @@ pub fn grpc_client(race: &Race, shape: [usize; 2], secured: bool) -> Option<Cont
         let _server = &server;
         h2load_calls(CLIENT, &url, shape, requests)
     };
-    Some(Contest::of(
-        of_client(ours),
-        of_client(theirs),
-        MICROSECONDS,
-    ))
+    Some(of_clients(ours, theirs))
 }
 
 pub fn grpc_methods(race: &Race) -> Option<Contest> {
@@ -172,11 +168,7 @@ pub fn grpc_methods(race: &Race) -> Option<Contest> {
         let _server = &server;
         echo()
     };
-    Some(Contest::of(
-        of_client(ours),
-        of_client(theirs),
-        MICROSECONDS,
-    ))
+    Some(of_clients(ours, theirs))
 }
 
 /// Returns the CPU time of a process, in seconds.
@@ -228,9 +220,5 @@ pub fn http_client(race: &Race, server: Peer) -> Option<Contest> {
     let seconds = race.seconds;
     let ours = client(race, &format!("http://{}/", server.address), &["-c", "64"]);
     let theirs = move || wrk(CLIENT, &server.address, 64, seconds);
-    Some(Contest::of(
-        of_client(ours),
-        of_client(theirs),
-        MICROSECONDS,
-    ))
+    Some(of_clients(ours, theirs))
 }
