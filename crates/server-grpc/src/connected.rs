@@ -13,7 +13,10 @@ use netping_protocol::tls;
 use netping_serving::{
     Accepted, CONTROL_FRAMES, Chassis, Connection, IDLE_TIMEOUT, MAX_CONNECTIONS, echo::goodbye,
 };
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    task::coop,
+};
 use tonic::transport::server::Connected;
 
 use crate::{
@@ -79,6 +82,17 @@ pub(crate) fn reason(kind: &str) -> Reason {
     }
 }
 
+/// Spends a unit of the task's budget for each request, besides that for the read. h2 takes in one turn all that can be
+/// read; without budget nothing can until the other tasks have had their turn.
+fn spend(cx: &mut Context<'_>, requests: u64) {
+    for _ in 0..requests {
+        match coop::poll_proceed(cx) {
+            Poll::Ready(unit) => unit.made_progress(),
+            Poll::Pending => return,
+        }
+    }
+}
+
 impl Connected for ConnectedStream {
     type ConnectInfo = Arc<Connection>;
 
@@ -108,6 +122,7 @@ impl AsyncRead for ConnectedStream {
             .received
             .take(&buf.filled()[before..], this.connection.is_active());
         this.connection.count_bytes(counted);
+        spend(cx, this.received.take_requests());
         if this.connection.count_control(this.received.take_control()) {
             this.chassis.count_error(CONTROL_FRAMES);
             buf.set_filled(before);

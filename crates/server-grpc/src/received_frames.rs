@@ -30,6 +30,8 @@ pub(crate) struct ReceivedFrames {
     is_in_block: bool,
     /// Frames that have begun, of which those of a header block are one.
     begun: u64,
+    /// Header blocks that have begun, each that of a request.
+    requests: u64,
     /// Frames that serve no request and no reply, and have not been asked for.
     control: u64,
     /// Further ones for which requests and replies are a reason.
@@ -75,6 +77,11 @@ impl ReceivedFrames {
         mem::take(&mut self.control)
     }
 
+    /// Returns the number of requests that have begun, since it was last asked for.
+    pub(crate) fn take_requests(&mut self) -> u64 {
+        mem::take(&mut self.requests)
+    }
+
     /// Returns the number of the frame or header block whose rest is awaited; 0: none.
     pub(crate) fn partial(&self) -> u64 {
         if self.frames.awaits_payload() || self.is_in_block {
@@ -92,6 +99,7 @@ impl ReceivedFrames {
         let length = length(header);
         self.frames.expect(length);
         self.begun += u64::from(!self.is_in_block);
+        self.requests += u64::from(kind == HEADERS);
         let is_of_request = match kind {
             DATA => length > 0,
             HEADERS | CONTINUATION => {
@@ -153,6 +161,7 @@ mod tests {
                 assert_eq!(frames.partial(), 0, "{step}");
                 assert_eq!(frames.take_control(), 6, "{step}");
                 assert_eq!(frames.take_control(), 0, "{step}");
+                assert_eq!(frames.take_requests(), 1, "{step}");
             }
         }
     }

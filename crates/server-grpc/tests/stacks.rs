@@ -1,7 +1,7 @@
 //! Replies that all stacks have in common, and those of the floor alone.
 
 use std::{
-    io::Write,
+    io::{self, Read, Write},
     net::{Shutdown as Direction, TcpStream},
     thread::{self, JoinHandle},
     time::Duration,
@@ -363,6 +363,38 @@ fn every_stack_closes_a_peer_that_floods_it_with_frames_of_no_request() {
         read_all(&mut peer);
         flood.join().unwrap();
         server.await_error("control_frames");
+    }
+}
+
+#[test]
+fn other_connections_have_their_turn_between_many_requests_of_one() {
+    const REQUESTS: u32 = 15_000;
+    let path = b"/echopb.Echo/Echo";
+    let calls = (0..REQUESTS).map(|number| call(2 * number + 1, path, EMPTY));
+    let many = calls.collect::<Vec<_>>().concat();
+    for stack in ["tonic", "hyper"] {
+        let server = start(stack, &["--workers", "1"]);
+        let [mut greedy, mut other] = [(); 2].map(|()| server.connect());
+        for peer in [&mut greedy, &mut other] {
+            peer.write_all(PREFACE).unwrap();
+            peer.read_exact(&mut [0; 9]).unwrap();
+        }
+        greedy.write_all(&many).unwrap();
+        other.write_all(&call(1, path, EMPTY)).unwrap();
+        other.shutdown(Direction::Write).unwrap();
+        let reply = read_all(&mut other);
+        // Those that come late are still to be sent: it takes the server a second to make all.
+        greedy.set_nonblocking(true).unwrap();
+        let mut replies = Vec::new();
+        let error = greedy.read_to_end(&mut replies).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        let answered = |bytes: &[u8]| {
+            let frames = frames(bytes);
+            frames.iter().filter(|(kind, _)| *kind == 0).count()
+        };
+        assert_eq!(answered(&reply), 1, "{stack}");
+        let count = answered(&replies);
+        assert!(count < REQUESTS as usize / 10, "{stack}: {count}");
     }
 }
 
