@@ -82,8 +82,9 @@ pub struct Server<R> {
     encoder: Encoder,
     blocks: Blocks<Meaning<R>>,
     streams: Streams,
-    /// Streams whose reply has bytes that the stream may send, by slot and identifier.
-    sending: VecDeque<(u32, u32)>,
+    /// Slots of streams whose reply has bytes that the stream may send. One whose stream is over stays until its turn, each
+    /// once.
+    sending: VecDeque<u32>,
     peer: PeerSettings,
     config: Config,
     send_window: SendWindow,

@@ -97,7 +97,7 @@ impl<R: Route> Server<R> {
         let may_send = !stream.body.is_empty() && stream.send_window.available() > 0;
         if may_send && !stream.is_queued {
             stream.is_queued = true;
-            self.sending.push_back((slot, stream.id));
+            self.sending.push_back(slot);
         }
     }
 
@@ -105,14 +105,14 @@ impl<R: Route> Server<R> {
     pub(super) fn send_bodies(&mut self) {
         while self.send_window.available() > 0
             && self.output.room() > 0
-            && let Some((slot, id)) = self.sending.pop_front()
+            && let Some(slot) = self.sending.pop_front()
         {
             let stream = self.streams.at(slot);
-            // The stream may be over, and its slot another's.
-            if stream.id != id {
+            stream.is_queued = false;
+            // The stream may be over, and its slot free or another's, which has to wait for its own window.
+            if stream.body.is_empty() || stream.send_window.available() == 0 {
                 continue;
             }
-            stream.is_queued = false;
             let mut body = std::mem::take(&mut stream.body);
             let piece = body.len().min(self.peer.frame);
             let sent = self.send_piece(slot, &body[..piece]);

@@ -22,7 +22,7 @@ pub(super) struct Stream {
     pub(super) is_whole: bool,
     /// The reply has begun.
     pub(super) is_replied: bool,
-    /// The stream is in the queue of those that may send.
+    /// The slot is in the queue of those that may send.
     pub(super) is_queued: bool,
     pub(super) send_window: SendWindow,
     pub(super) receive_window: ReceiveWindow,
@@ -106,11 +106,15 @@ impl Streams {
     pub(super) fn add(&mut self, id: u32, (send, receive): (u32, u32)) -> u32 {
         let slot = self.free.pop().unwrap_or(self.slab.len() as u32);
         self.places.insert(id, slot);
+        let is_queued = self
+            .slab
+            .get(slot as usize)
+            .is_some_and(|own| own.is_queued);
         let new = Stream {
             id,
             is_whole: false,
             is_replied: false,
-            is_queued: false,
+            is_queued,
             send_window: SendWindow::new(send),
             receive_window: ReceiveWindow::new(receive),
             promised: None,

@@ -585,6 +585,27 @@ fn a_reset_frees_the_request_and_its_reply() {
 }
 
 #[test]
+fn replies_that_are_reset_wait_in_one_place_at_most() {
+    let mut server = greeted();
+    let begun = |id| headers(id, flag::END_STREAM, HEAD);
+    // The connection's window is used up, and those of streams are not.
+    received(&mut server, &begun(1)).unwrap();
+    reply(&mut server, 0, 65_535);
+    for id in (3..2003).step_by(2) {
+        received(&mut server, &begun(id)).unwrap();
+        reply(&mut server, 0, 10);
+        received(&mut server, &reset(id)).unwrap();
+        sent(&mut server);
+    }
+    assert_eq!(server.sending, [0]);
+    received(&mut server, &begun(2003)).unwrap();
+    reply(&mut server, 0, 10);
+    received(&mut server, &update(0, 10)).unwrap();
+    assert_eq!(bodies(&sent(&mut server)), (10, 1));
+    assert!(server.sending.is_empty());
+}
+
+#[test]
 fn a_drain_serves_what_came_before_the_client_knew() {
     let mut server = greeted();
     received(&mut server, &headers(1, 0, HEAD)).unwrap();
