@@ -27,7 +27,8 @@ impl Cancelled {
         if self.streams.len() > self.most
             && let Some(first) = self.streams.pop_first()
         {
-            self.forgotten = first;
+            // It may be older than those that were forgotten before.
+            self.forgotten = self.forgotten.max(first);
         }
     }
 

@@ -242,7 +242,14 @@ impl Client {
     /// Returns true if the connection takes no more requests: the server said so, no stream is left, or
     /// it has failed.
     pub fn is_spent(&self) -> bool {
-        self.goaway.is_some() || self.failed.is_some() || self.streams.are_used_up()
+        // Each that waits needs a stream too.
+        let is_used_up = self.streams.left() <= self.waiting.len();
+        self.goaway.is_some() || self.failed.is_some() || is_used_up
+    }
+
+    /// Returns the requests that wait for a stream: nothing of them has been sent.
+    pub fn waiting(&self) -> impl Iterator<Item = Slot> {
+        self.waiting.values().copied().map(Slot)
     }
 
     /// Returns the code of the server's GOAWAY, if that has come.

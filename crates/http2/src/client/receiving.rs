@@ -154,7 +154,7 @@ impl Client {
                 Some(100..200) => return self.idle(),
                 Some(status) => {
                     stream.is_answered = true;
-                    stream.is_bare |= status == 304;
+                    stream.is_bare |= matches!(status, 204 | 304);
                     let promised = fields.content_length();
                     stream.promised = if stream.is_bare { Some(0) } else { promised };
                     on(Slot(slot), Event::Head(fields));

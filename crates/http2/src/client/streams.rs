@@ -51,7 +51,7 @@ pub(super) struct Stream {
     pub(super) held: usize,
     /// The head of the reply has come.
     pub(super) is_answered: bool,
-    /// The reply has no body, whatever its content-length: the method is `HEAD`, or the status 304.
+    /// The reply has no body, whatever its content-length: the method is `HEAD`, or the status 204 or 304.
     pub(super) is_bare: bool,
     /// The rest of the body that the reply's head has promised.
     pub(super) promised: Option<u64>,
@@ -140,9 +140,9 @@ impl Streams {
         self.places.count()
     }
 
-    /// Returns true if there is no identifier left (RFC 9113, section 5.1.1).
-    pub(super) fn are_used_up(&self) -> bool {
-        self.next > LARGEST
+    /// Returns the number of identifiers that are left (RFC 9113, section 5.1.1).
+    pub(super) fn left(&self) -> usize {
+        (LARGEST + 2).saturating_sub(self.next) as usize / 2
     }
 
     /// Opens a stream with these windows, and returns its identifier.
@@ -160,6 +160,11 @@ impl Streams {
         stream.promised = None;
         self.places.insert(id, slot);
         id
+    }
+
+    #[cfg(test)]
+    pub(super) fn skip_to(&mut self, next: u32) {
+        self.next = next;
     }
 
     /// Ends an open stream; its slot stays reserved. Returns the bytes of it that were not released.
@@ -240,6 +245,9 @@ mod tests {
                 .iter()
                 .all(|id| streams.owner(*id) == Owner::Cancelled)
         );
+        // One that has been open for long.
+        streams.cancelled.insert(ids[0]);
+        assert_eq!(streams.owner(ids[1]), Owner::Cancelled);
         streams.cancelled.remove(ids[3]);
         assert_eq!(streams.owner(ids[3]), Owner::Ended);
     }
@@ -250,9 +258,9 @@ mod tests {
             next: LARGEST,
             ..Streams::default()
         };
-        assert!(!streams.are_used_up());
+        assert_eq!(streams.left(), 1);
         let slot = streams.reserve();
         assert_eq!(streams.open(slot, 1, 1), LARGEST);
-        assert!(streams.are_used_up());
+        assert_eq!(streams.left(), 0);
     }
 }

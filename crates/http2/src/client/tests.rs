@@ -380,11 +380,17 @@ fn the_length_of_a_body_that_does_not_come_is_no_error() {
     };
     let body = Body::Short(&[]);
     client.request(&Head::new(target, []), body).unwrap();
-    client.request(&head(), body).unwrap();
+    for _ in 0..2 {
+        client.request(&head(), body).unwrap();
+    }
     let bare = headers(1, flag::END_STREAM, b"\x88\x0f\x0d\x012");
     assert_eq!(received(&mut client, &bare).unwrap()[1].1, "End");
-    let unchanged = headers(3, flag::END_STREAM, b"\x8b\x0f\x0d\x012");
-    assert_eq!(received(&mut client, &unchanged).unwrap()[1].1, "End");
+    // 304, and 204.
+    for (id, status) in [(3, 0x8B), (5, 0x89)] {
+        let block = [&[status][..], b"\x0f\x0d\x012"].concat();
+        let reply = headers(id, flag::END_STREAM, &block);
+        assert_eq!(received(&mut client, &reply).unwrap()[1].1, "End");
+    }
 }
 
 #[test]
@@ -620,6 +626,19 @@ fn goaway_leaves_the_later_requests_and_those_that_wait() {
         client.close(slot);
     }
     assert_eq!(sent(&mut client), []);
+}
+
+#[test]
+fn no_request_waits_for_an_identifier_that_is_not_left() {
+    let mut client = greeted();
+    received(&mut client, &setting(3, 1)).unwrap();
+    client.streams.skip_to(0x7FFF_FFFD);
+    let [first, second] = [(); 2].map(|()| request(&mut client, 1));
+    assert!(client.request(&head(), Body::Short(&[])).is_none());
+    assert_eq!(client.waiting().collect::<Vec<_>>(), [second]);
+    client.close(first);
+    assert!(client.waiting().next().is_none());
+    assert!(client.is_spent());
 }
 
 #[test]

@@ -84,6 +84,8 @@ impl Http1 {
         let mut bytes = [0; 64];
         match self.stream.try_read(&mut bytes) {
             Ok(0) => Standing::Spent,
+            // Over TLS, without saying so before.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Standing::Spent,
             Ok(read) => Standing::Broken(ReplyError::surplus(&bytes[..read]).into()),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Standing::Ready,
             Err(error) => Standing::Broken(connect::io_failure(&error)),

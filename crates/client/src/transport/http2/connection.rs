@@ -279,7 +279,7 @@ impl<S: Io> Shared<S> {
             Poll::Ready(Ok(())) => return Poll::Ready(()),
             Poll::Ready(Err(failure)) => failure,
             Poll::Pending => match self.broken.take() {
-                Some(error) => io_failure(&error),
+                Some(error) => self.end_of_stream(io_failure(&error)),
                 None => return Poll::Pending,
             },
         };
@@ -292,17 +292,14 @@ impl<S: Io> Shared<S> {
         let mut read = ReadBuf::new(room);
         match Pin::new(&mut self.stream).poll_read(cx, &mut read) {
             Poll::Pending => return Poll::Pending,
-            Poll::Ready(Err(error)) => return Poll::Ready(Err(io_failure(&error))),
+            Poll::Ready(Err(error)) => {
+                return Poll::Ready(Err(self.end_of_stream(io_failure(&error))));
+            }
             Poll::Ready(Ok(())) => {}
         }
         let read = read.filled().len();
         if read == 0 {
-            let was_told = self.client.goaway().is_some();
-            return Poll::Ready(Err(if was_told {
-                self.goodbye_in_mid_run()
-            } else {
-                closed()
-            }));
+            return Poll::Ready(Err(self.end_of_stream(closed())));
         }
         rest.copy_from_slice(&self.rest);
         let length = rest.len() + read;
@@ -355,22 +352,33 @@ impl<S: Io> Shared<S> {
         }
     }
 
-    /// Returns the failure of a request that the server has begun and left with GOAWAY.
-    fn goodbye_in_mid_run(&self) -> Failure {
-        let mut failure = self.goodbye();
-        failure.unprocessed = false;
-        failure
+    /// Returns the failure of requests that the server has begun when the stream ends with this one: it says more if it
+    /// has sent GOAWAY before.
+    fn end_of_stream(&self, failure: Failure) -> Failure {
+        if self.client.goaway().is_none() {
+            return failure;
+        }
+        let mut goodbye = self.goodbye();
+        goodbye.unprocessed = false;
+        goodbye
     }
 
     /// Ends the connection, and with it every call.
     fn fail(&mut self, failure: Failure) {
+        self.ended = Some(failure.clone());
+        if self.is_spent() {
+            // The server has none of these requests.
+            for slot in self.client.waiting() {
+                let unprocessed = failure.clone().unprocessed();
+                self.calls[slot.index()].outcome = Some(Err(unprocessed));
+            }
+        }
         for call in &mut self.calls {
-            if call.is_open && call.outcome.is_none() {
-                call.outcome = Some(Err(failure.clone()));
+            if call.is_open {
+                call.outcome.get_or_insert_with(|| Err(failure.clone()));
                 self.has_woken |= call.wake();
             }
         }
-        self.ended = Some(failure);
     }
 
     /// Takes leave of the server, as far as that is possible at once.

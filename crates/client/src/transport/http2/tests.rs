@@ -1,9 +1,18 @@
-use std::{cell::RefCell, time::Duration};
+use std::{
+    cell::RefCell,
+    io,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use netping_http2::{Config, client::Body, fields::Fields};
 use netping_measure::error_kind::ErrorKind;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt, BufWriter, DuplexStream, duplex},
+    io::{
+        AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufWriter, DuplexStream, ReadBuf,
+        duplex,
+    },
     task::LocalSet,
     time,
 };
@@ -233,6 +242,100 @@ async fn the_end_of_a_connection_is_told_by_its_kind() {
             assert_eq!(spent, is_spent, "{bytes:?}");
         }
     }
+}
+
+/// The client's end of a connection, whose end is an error.
+struct Torn(DuplexStream);
+
+impl AsyncRead for Torn {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        ready!(Pin::new(&mut self.0).poll_read(cx, buffer))?;
+        if buffer.filled().len() == before {
+            return Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Torn {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+/// GOAWAY of a server that has processed the first stream, and wants calm.
+const CALM: &[u8] = b"\0\0\x08\x07\0\0\0\0\0\0\0\0\x01\0\0\0\x0b";
+
+#[tokio::test(flavor = "current_thread")]
+async fn a_goodbye_says_more_than_the_reset_after_it() {
+    LocalSet::new()
+        .run_until(async {
+            for is_answered in [true, false] {
+                let (near, mut far) = duplex(1 << 20);
+                let mut handle = Handle::open(Torn(near), Config::default()).await.unwrap();
+                let reply = if is_answered { REPLY } else { b"" };
+                far.write_all(&[SETTINGS, reply].concat()).await.unwrap();
+                let server = async {
+                    read_until(&mut far, &body(1)).await;
+                    far.write_all(CALM).await.unwrap();
+                    drop(far);
+                };
+                let (called, ()) = tokio::join!(call(&mut handle), server);
+                if is_answered {
+                    assert_eq!(called.unwrap(), b"ab");
+                } else {
+                    let failure = called.unwrap_err();
+                    let found = (failure.kind, failure.unprocessed);
+                    assert_eq!(found, (ErrorKind::Goaway, false));
+                }
+                // The next request has a connection of its own.
+                assert!(handle.is_spent(), "{is_answered}");
+            }
+        })
+        .await;
+}
+
+#[tokio::test(flavor = "current_thread")]
+async fn what_waits_for_a_stream_when_the_connection_ends_can_be_sent_again() {
+    LocalSet::new()
+        .run_until(async {
+            let (near, mut far) = duplex(1 << 20);
+            let mut one = Handle::open(near, Config::default()).await.unwrap();
+            let mut other = one.share();
+            // SETTINGS: one stream at a time.
+            far.write_all(b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x01")
+                .await
+                .unwrap();
+            assert!(!one.is_spent());
+            let server = async {
+                read_until(&mut far, &body(1)).await;
+                far.shutdown().await.unwrap();
+            };
+            let (begun, waits, ()) = tokio::join!(call(&mut one), call(&mut other), server);
+            for (failure, is_unprocessed) in [(begun, false), (waits, true)] {
+                let failure = failure.unwrap_err();
+                let found = (failure.kind, failure.lost, failure.unprocessed);
+                assert_eq!(found, (ErrorKind::Eof, true, is_unprocessed));
+            }
+        })
+        .await;
 }
 
 #[tokio::test(flavor = "current_thread")]
