@@ -68,7 +68,7 @@ const SCREENS: [Screen; 16] = [
     Screen {
         command: "ladder",
         lines: &[
-            ["quick", "three rounds in about 15 s: too few for claims"],
+            ["quick", "three rounds in about 20 s: too few for claims"],
             ["full", "also mutual TLS, and messages of 581 bytes"],
             ["budget", "time to spend on rounds [50s]"],
             ["callers", "callers under load [64]"],
