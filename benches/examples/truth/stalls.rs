@@ -79,8 +79,13 @@ fn stall(
     let said = client.finish();
     let step: Step = serde_json::from_value(said.step().clone()).expect("a step of a result file");
     let start = step.window_started_at.expect("the window's start") as f64 / 1e9;
-    // What was due in the window waited from then on.
-    let waited = continued - stopped.max(start);
+    let waited = match rate {
+        // What was due in the window waited from then on.
+        Some(_) => continued - stopped.max(start),
+        // A client that began late had all of its requests under way when the window began: they do not count.
+        None if stopped < start => 0.0,
+        None => continued - stopped,
+    };
     let seen = Seen {
         in_max: said.longest() >= waited * 0.9,
         warned: said.warnings().contains(&"STALLED"),
