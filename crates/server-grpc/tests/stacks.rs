@@ -368,12 +368,12 @@ fn every_stack_closes_a_peer_that_floods_it_with_frames_of_no_request() {
 
 #[test]
 fn other_connections_have_their_turn_between_many_requests_of_one() {
-    const REQUESTS: u32 = 15_000;
+    const REQUESTS: u32 = 3000;
     let path = b"/echopb.Echo/Echo";
     let calls = (0..REQUESTS).map(|number| call(2 * number + 1, path, EMPTY));
     let many = calls.collect::<Vec<_>>().concat();
     for stack in ["tonic", "hyper"] {
-        let server = start(stack, &["--workers", "1"]);
+        let server = start(stack, &["--workers", "1", "--work", "1ms"]);
         let [mut greedy, mut other] = [(); 2].map(|()| server.connect());
         for peer in [&mut greedy, &mut other] {
             peer.write_all(PREFACE).unwrap();
@@ -383,7 +383,7 @@ fn other_connections_have_their_turn_between_many_requests_of_one() {
         other.write_all(&call(1, path, EMPTY)).unwrap();
         other.shutdown(Direction::Write).unwrap();
         let reply = read_all(&mut other);
-        // Those that come late are still to be sent: it takes the server a second to make all.
+        // It takes the server three seconds to make all.
         greedy.set_nonblocking(true).unwrap();
         let mut replies = Vec::new();
         let error = greedy.read_to_end(&mut replies).unwrap_err();
@@ -394,7 +394,7 @@ fn other_connections_have_their_turn_between_many_requests_of_one() {
         };
         assert_eq!(answered(&reply), 1, "{stack}");
         let count = answered(&replies);
-        assert!(count < REQUESTS as usize / 10, "{stack}: {count}");
+        assert!(count < REQUESTS as usize / 2, "{stack}: {count}");
     }
 }
 
