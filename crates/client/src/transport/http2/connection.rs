@@ -283,7 +283,7 @@ impl<S: Io> Shared<S> {
                 None => return Poll::Pending,
             },
         };
-        self.fail(failure);
+        self.fail(&failure);
         Poll::Ready(())
     }
 
@@ -364,7 +364,7 @@ impl<S: Io> Shared<S> {
     }
 
     /// Ends the connection, and with it every call.
-    fn fail(&mut self, failure: Failure) {
+    fn fail(&mut self, failure: &Failure) {
         self.ended = Some(failure.clone());
         if self.is_spent() {
             // The server has none of these requests.
