@@ -243,8 +243,12 @@ impl Client {
     /// it has failed.
     pub fn is_spent(&self) -> bool {
         // Each that waits needs a stream too.
-        let is_used_up = self.streams.left() <= self.waiting.len();
-        self.goaway.is_some() || self.failed.is_some() || is_used_up
+        self.has_ended() || self.streams.left() <= self.waiting.len()
+    }
+
+    /// Returns true if the server said that it takes no more requests, or the connection has failed.
+    fn has_ended(&self) -> bool {
+        self.goaway.is_some() || self.failed.is_some()
     }
 
     /// Returns the requests that wait for a stream: nothing of them has been sent.

@@ -6,9 +6,8 @@ use crate::{error::Reason, head::Head};
 impl Client {
     /// Returns true if the server allows one more stream.
     pub(super) fn may_open(&self) -> bool {
-        let is_ended = self.goaway.is_some() || self.failed.is_some();
         let has_room = self.streams.open_count() < self.peer.streams as usize;
-        has_room && !is_ended && self.streams.left() > 0
+        has_room && !self.has_ended() && self.streams.left() > 0
     }
 
     /// Opens a stream for the request in a slot; sends its head, and of its body what is allowed.
