@@ -7,7 +7,7 @@ impl Client {
     /// Returns true if the server allows one more stream.
     pub(super) fn may_open(&self) -> bool {
         let has_room = self.streams.open_count() < self.peer.streams as usize;
-        has_room && !self.has_ended() && self.streams.left() > 0
+        has_room && !self.has_ended()
     }
 
     /// Opens a stream for the request in a slot; sends its head, and of its body what is allowed.

@@ -642,6 +642,16 @@ fn no_request_waits_for_an_identifier_that_is_not_left() {
 }
 
 #[test]
+fn a_connection_that_has_failed_opens_no_stream() {
+    let mut client = greeted();
+    received(&mut client, &setting(3, 1)).unwrap();
+    let [first, second] = [(); 2].map(|()| request(&mut client, 1));
+    received(&mut client, &update(0, 0)).unwrap_err();
+    client.close(first);
+    assert_eq!(client.waiting().collect::<Vec<_>>(), [second]);
+}
+
+#[test]
 fn requests_that_are_left_are_told_in_their_order() {
     let mut client = greeted();
     let [first, second] = [(); 2].map(|()| request(&mut client, 1));

@@ -109,10 +109,7 @@ impl<R: Route> Server<R> {
         {
             let stream = self.streams.at(slot);
             stream.is_queued = false;
-            // The stream may be over, and its slot free or another's, which has to wait for its own window.
-            if stream.body.is_empty() || stream.send_window.available() == 0 {
-                continue;
-            }
+            // Nothing, where the stream is over: its slot may be another's, whose own window counts.
             let mut body = std::mem::take(&mut stream.body);
             let piece = body.len().min(self.peer.frame);
             let sent = self.send_piece(slot, &body[..piece]);

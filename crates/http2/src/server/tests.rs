@@ -606,6 +606,19 @@ fn replies_that_are_reset_wait_in_one_place_at_most() {
 }
 
 #[test]
+fn a_reply_that_was_reset_sends_nothing_in_its_turn() {
+    let mut server = greeted();
+    let begun = |id| headers(id, flag::END_STREAM, HEAD);
+    received(&mut server, &[begun(1), begun(3)].concat()).unwrap();
+    reply(&mut server, 0, 65_535);
+    reply(&mut server, 1, 10);
+    received(&mut server, &reset(3)).unwrap();
+    sent(&mut server);
+    received(&mut server, &update(0, 10)).unwrap();
+    assert_eq!(sent(&mut server), []);
+}
+
+#[test]
 fn a_drain_serves_what_came_before_the_client_knew() {
     let mut server = greeted();
     received(&mut server, &headers(1, 0, HEAD)).unwrap();
