@@ -74,6 +74,7 @@ pub struct Chassis {
 
 impl Chassis {
     pub(crate) fn new(args: &CommonArgs, profile: Profile, shutdown: Shutdown) -> Self {
+        memory::refuse_huge_pages();
         let files = limits::raise_open_files();
         let spare = files - RESERVED_FILES.min(files / 2);
         let affordable = (spare / profile.files_per_connection) as usize;

@@ -1,6 +1,15 @@
 //! The memory of this process, and what it may use.
 
+use nix::sys::prctl;
+
 use crate::{cgroup, proc};
+
+/// Has this process use no huge pages (2 MiB), for which an allocator may ask. The system clears a whole page before the
+/// thread that touches it first goes on, and so a single request may pay for the memory of hundreds.
+pub fn refuse_huge_pages() {
+    // It is a wish: a system that does not know it has no such pages, or has them everywhere.
+    let _ = prctl::set_thp_disable(true);
+}
 
 /// Returns the most memory that this process has held (its largest resident set), in bytes.
 pub fn peak() -> Option<u64> {
@@ -29,6 +38,12 @@ fn available_of(memory: &str, limit: Option<&str>) -> Option<u64> {
 mod tests {
     use super::*;
     use crate::process::own_resident_bytes;
+
+    #[test]
+    fn huge_pages_are_refused() {
+        refuse_huge_pages();
+        assert_eq!(prctl::get_thp_disable(), Ok(true));
+    }
 
     #[test]
     fn this_process_holds_memory_and_no_more_than_there_is() {
