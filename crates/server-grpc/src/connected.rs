@@ -35,6 +35,8 @@ pub(crate) struct ConnectedStream {
     /// True until the first bytes have come, to count a client that speaks TLS to a clear-text
     /// port.
     is_fresh: bool,
+    /// The last bytes were those of many requests.
+    is_dense: bool,
 }
 
 impl ConnectedStream {
@@ -46,12 +48,26 @@ impl ConnectedStream {
             sent: SentFrames::default(),
             chassis,
             is_fresh: true,
+            is_dense: false,
         }
     }
 
     fn stream(&mut self) -> io::Result<Pin<&mut Accepted>> {
         let stream = self.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         Ok(Pin::new(stream))
+    }
+
+    /// Reads what has come, or a part of it.
+    fn poll_stream(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if !self.is_dense {
+            return self.stream()?.poll_read(cx, buf);
+        }
+        let most = buf.remaining().min(PART);
+        let mut part = ReadBuf::new(buf.initialize_unfilled_to(most));
+        let read = ready!(self.stream()?.poll_read(cx, &mut part));
+        let length = part.filled().len();
+        buf.advance(length);
+        Poll::Ready(read)
     }
 
     /// Tells the peer why the server closes the connection, as far as the socket takes it at once.
@@ -82,14 +98,29 @@ pub(crate) fn reason(kind: &str) -> Reason {
     }
 }
 
-/// Spends a unit of the task's budget for each request, besides that for the read. h2 takes in one turn all that can be
+/// Units of a task's budget that a request takes. tokio gives the task 128 for each turn.
+const UNITS: u64 = 4;
+
+/// Length of a request, in bytes, below which no more than a [`PART`] is read next.
+const DENSE: u64 = 512;
+
+/// Bytes in which the requests of a turn are few, however short they are.
+const PART: usize = 1024;
+
+/// Spends from the task's budget for each request, besides a unit for the read. h2 takes in one turn all that can be
 /// read; without budget nothing can until the other tasks have had their turn.
 fn spend(cx: &mut Context<'_>, requests: u64) {
-    for _ in 0..requests {
+    for _ in 0..requests * UNITS {
         match coop::poll_proceed(cx) {
             Poll::Ready(unit) => unit.made_progress(),
             Poll::Pending => return,
         }
+    }
+}
+
+impl Drop for ConnectedStream {
+    fn drop(&mut self) {
+        self.connection.set_gone();
     }
 }
 
@@ -108,7 +139,7 @@ impl AsyncRead for ConnectedStream {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let before = buf.filled().len();
-        if let Err(error) = ready!(self.stream()?.poll_read(cx, buf)) {
+        if let Err(error) = ready!(self.poll_stream(cx, buf)) {
             self.leave(cx);
             return Poll::Ready(Err(error));
         }
@@ -122,7 +153,9 @@ impl AsyncRead for ConnectedStream {
             .received
             .take(&buf.filled()[before..], this.connection.is_active());
         this.connection.count_bytes(counted);
-        spend(cx, this.received.take_requests());
+        let requests = this.received.take_requests();
+        this.is_dense = requests * DENSE > (buf.filled().len() - before) as u64;
+        spend(cx, requests);
         if this.connection.count_control(this.received.take_control()) {
             this.chassis.count_error(CONTROL_FRAMES);
             buf.set_filled(before);
@@ -180,5 +213,94 @@ impl AsyncWrite for ConnectedStream {
             tokio::spawn(async move { goodbye(&mut stream, &[]).await });
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use netping_serving::testing::accepted;
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::UnixStream,
+        task::yield_now,
+    };
+
+    use super::*;
+
+    /// Turns of a task without budget between two turns of one that yields.
+    const TURNS: usize = 2;
+
+    /// Returns the preface and so many requests, none of which is whole.
+    fn requests(count: u32) -> Vec<u8> {
+        let head = |number: u32| {
+            let stream = (2 * number + 1).to_be_bytes();
+            [&[0, 0, 1, 1, 4][..], &stream, &[0x82]].concat()
+        };
+        let heads = (0..count).map(head).collect::<Vec<_>>().concat();
+        [vec![7; crate::PREFACE as usize], heads].concat()
+    }
+
+    /// Returns a connection on which these bytes have come, and its peer.
+    async fn connected(bytes: &[u8]) -> (ConnectedStream, UnixStream) {
+        let (accepted, chassis, mut peer) = accepted();
+        peer.write_all(bytes).await.unwrap();
+        (ConnectedStream::new(accepted, chassis), peer)
+    }
+
+    /// Reads all, and returns with it the bytes that came between any two turns of another task.
+    async fn read_in_turns(mut stream: ConnectedStream) -> (Vec<u8>, Vec<usize>) {
+        let length = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&length);
+        let other = tokio::spawn(async move {
+            let (mut before, mut turns) = (0, Vec::new());
+            loop {
+                let now = seen.load(Ordering::Relaxed);
+                if now == usize::MAX {
+                    return turns;
+                }
+                if now > before {
+                    turns.push(now - before);
+                }
+                before = now;
+                yield_now().await;
+            }
+        });
+        let reading = tokio::spawn(async move {
+            let (mut all, mut buffer) = (Vec::new(), [0; 8 << 10]);
+            loop {
+                let count = stream.read(&mut buffer).await.unwrap();
+                if count == 0 {
+                    length.store(usize::MAX, Ordering::Relaxed);
+                    return all;
+                }
+                all.extend(&buffer[..count]);
+                length.store(all.len(), Ordering::Relaxed);
+            }
+        });
+        (reading.await.unwrap(), other.await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_is_dropped_is_gone() {
+        let (stream, _peer) = connected(b"").await;
+        let connection = Arc::clone(&stream.connection);
+        drop(stream);
+        assert!(connection.is_gone());
+    }
+
+    #[tokio::test]
+    async fn short_requests_are_read_in_parts() {
+        let sent = requests(4000);
+        let (stream, mut peer) = connected(&sent).await;
+        peer.shutdown().await.unwrap();
+        let (read, turns) = read_in_turns(stream).await;
+        assert_eq!(read, sent);
+        // The first is as long as the buffer.
+        assert!(
+            turns[1..].iter().all(|length| *length <= TURNS * PART),
+            "{turns:?}"
+        );
     }
 }

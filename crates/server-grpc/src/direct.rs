@@ -1,11 +1,7 @@
 //! tonic's services straight on hyper's HTTP/2 server: what tonic's own server and its router cost shows in the
 //! difference.
 
-use std::{
-    convert::Infallible,
-    pin::{Pin, pin},
-    sync::Arc,
-};
+use std::{convert::Infallible, pin::pin, sync::Arc};
 
 use hyper::{body::Incoming, server::conn::http2::Builder};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -19,13 +15,13 @@ use tonic::{
 
 use crate::{
     GrpcArgs, MAX_LOCAL_ERROR_RESETS, Rpcs,
+    call::{Call, Left},
     connected::ConnectedStream,
     routes,
     watched::{BENCHMARK, ReplyBody, RequestBody, Watched},
 };
 
 /// The server of one process.
-#[derive(Debug)]
 pub(crate) struct Direct {
     builder: Builder<TokioExecutor>,
     watched: Watched<Choice>,
@@ -52,6 +48,7 @@ impl Direct {
                 routes,
                 chassis: Arc::clone(chassis),
                 most_held: args.most_held(),
+                left: Left::default(),
             },
             chassis: Arc::clone(chassis),
         })
@@ -88,7 +85,7 @@ struct Calls {
 impl hyper::service::Service<Request<Incoming>> for Calls {
     type Response = Response<ReplyBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Future = Call<Result<Self::Response, Infallible>>;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request

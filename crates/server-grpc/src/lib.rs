@@ -2,6 +2,7 @@
 //! tonic; the first two also on nothing but HTTP/2.
 
 mod benchmark;
+mod call;
 mod connected;
 mod deadline;
 mod direct;
@@ -34,6 +35,7 @@ use tokio_stream::StreamExt;
 use tonic::{service::Routes, transport::Server};
 
 use crate::{
+    call::Left,
     connected::ConnectedStream,
     direct::Direct,
     floor::Floor,
@@ -141,6 +143,7 @@ pub fn server(mut listening: Listening, args: &ServerArgs<GrpcArgs>) -> Result<T
                 routes: routes(&chassis, own)?,
                 chassis: Arc::clone(&chassis),
                 most_held: own.most_held(),
+                left: Left::default(),
             };
             let builder = builder(own);
             let worker =

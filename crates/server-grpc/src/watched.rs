@@ -27,6 +27,7 @@ use tonic::{
 };
 
 use crate::{
+    call::{Call, Left},
     deadline,
     pieces::{Piece, Pieces},
 };
@@ -39,12 +40,13 @@ type PolledFrame = Poll<Option<Result<BodyFrame, Status>>>;
 pub(crate) const BENCHMARK: &str = "/grpc.testing.BenchmarkService/";
 
 /// All RPCs of one server.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Watched<S> {
     pub routes: S,
     pub chassis: Arc<Chassis>,
     /// The most that the incomplete requests of a connection may hold, in bytes.
     pub most_held: u64,
+    pub left: Left,
 }
 
 impl<B, S> Service<Request<B>> for Watched<S>
@@ -54,16 +56,16 @@ where
 {
     type Response = Response<ReplyBody>;
     type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+    type Future = Call<Result<Self::Response, Infallible>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.routes.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let connection = request.extensions().get::<Arc<Connection>>();
-        let mut active = connection.map(Active::begin);
-        let memory = connection.map(|own| Held::nothing(own));
+        let connection = request.extensions().get::<Arc<Connection>>().cloned();
+        let mut active = connection.as_ref().map(Active::begin);
+        let memory = connection.as_deref().map(Held::nothing);
         let most_held = self.most_held;
         let timeout = request.headers().get(deadline::TIMEOUT);
         let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
@@ -80,7 +82,7 @@ where
             most_held,
             chassis: Arc::clone(&self.chassis),
         }));
-        Box::pin(async move {
+        let answer = async move {
             let mut response = match deadline {
                 None => response.await?,
                 // In a box of its own: few calls have a deadline, and the others need not hold a timer.
@@ -101,7 +103,8 @@ where
                 rest: Bytes::new(),
                 deadline: deadline.map(|deadline| Box::pin(sleep_until(deadline.into()))),
             }))
-        })
+        };
+        Call::new(Box::pin(answer), connection, &self.left)
     }
 }
 

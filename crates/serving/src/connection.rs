@@ -49,6 +49,8 @@ struct Tally {
     ready: AtomicBool,
     /// The reason for which the server has closed the connection, if it has.
     closed: OnceLock<&'static str>,
+    /// Its peer reads no reply any more.
+    gone: AtomicBool,
     /// Bytes that its incomplete requests hold.
     held: AtomicU64,
     replies: ReplyMemory,
@@ -365,6 +367,16 @@ impl Connection {
     /// nothing.
     pub fn set_partial(&self, number: u64) {
         self.tally.partial.store(number, Ordering::Relaxed);
+    }
+
+    /// Notes that its peer reads no reply any more: requests that are open have no use.
+    pub fn set_gone(&self) {
+        self.tally.gone.store(true, Ordering::Release);
+    }
+
+    /// Returns true if its peer reads no reply any more.
+    pub fn is_gone(&self) -> bool {
+        self.tally.gone.load(Ordering::Acquire)
     }
 
     /// Returns the reason for which the server has closed the connection, and counted that, if it has.

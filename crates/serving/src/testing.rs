@@ -3,13 +3,19 @@
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpStream},
+    sync::Arc,
     thread::{self, JoinHandle},
     time::Duration,
 };
 
-use clap::Args;
+use clap::{Args, Command, FromArgMatches};
+use netping_protocol::secure;
+use tokio::net::UnixStream;
 
-use crate::{service::Service, shutdown::Shutdown};
+use crate::{
+    Accepted, Chassis, Profile, args::CommonArgs, guarded::Guarded, service::Service,
+    shutdown::Shutdown,
+};
 
 /// Time after which a test has failed: far more than any answer takes.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -120,6 +126,23 @@ impl Drop for TestServer {
             assert!(thread::panicking() || ended.is_ok());
         }
     }
+}
+
+/// Returns a connection that a server with the default flags has accepted, and its peer.
+///
+/// # Panics
+/// Panics if the system refuses a socket.
+pub fn accepted() -> (Accepted, Arc<Chassis>, UnixStream) {
+    let flags = CommonArgs::augment_args(Command::new("test")).get_matches_from(["test"]);
+    let args = CommonArgs::from_arg_matches(&flags).unwrap();
+    let chassis = Arc::new(Chassis::new(&args, Profile::ECHO, Shutdown::default()));
+    let (ours, theirs) = UnixStream::pair().unwrap();
+    let guard = chassis.admit_task().unwrap();
+    (
+        Guarded::new(secure::Stream::Unix(ours), guard),
+        chassis,
+        theirs,
+    )
 }
 
 /// Waits for a state that comes by itself.
