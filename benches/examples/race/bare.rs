@@ -3,7 +3,7 @@
 use std::{cell::Cell, net::SocketAddr, rc::Rc};
 
 use netping_protocol::echopb::{
-    EchoRequest, EchoResponse,
+    EchoRequest, EchoResponse, Tick, WatchRequest,
     echo_server::{Echo, EchoServer},
 };
 use tokio::{
@@ -12,7 +12,9 @@ use tokio::{
     runtime::{Builder, Runtime},
     task::{LocalSet, spawn_local},
 };
-use tonic::{Request, Response, Status, transport::Server};
+use tonic::{
+    Request, Response, Status, Streaming, codegen::tokio_stream::Empty, transport::Server,
+};
 
 /// A line of four bytes, as netping's clients send it by default.
 const LINE: &[u8] = b"ping\n";
@@ -112,9 +114,23 @@ struct Echoes;
 
 #[tonic::async_trait]
 impl Echo for Echoes {
+    type ChatStream = Empty<Result<EchoResponse, Status>>;
+    type WatchStream = Empty<Result<Tick, Status>>;
+
+    async fn watch(&self, _: Request<WatchRequest>) -> Result<Response<Self::WatchStream>, Status> {
+        Err(Status::unimplemented("it has calls alone"))
+    }
+
     async fn echo(&self, request: Request<EchoRequest>) -> Result<Response<EchoResponse>, Status> {
         let output = request.into_inner().input;
         Ok(Response::new(EchoResponse { output }))
+    }
+
+    async fn chat(
+        &self,
+        _: Request<Streaming<EchoRequest>>,
+    ) -> Result<Response<Self::ChatStream>, Status> {
+        Err(Status::unimplemented("it has calls alone"))
     }
 }
 

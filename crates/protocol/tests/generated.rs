@@ -26,6 +26,7 @@ fn generated_code_matches_the_schemas() {
     .unwrap();
     // `Bytes` for data that is not looked at: a chunk is handed to the transport without a copy.
     tonic_prost_build::configure()
+        .bytes(".echopb")
         .bytes(".grpc_bench")
         .bytes(".grpc.testing")
         .out_dir(fresh.path())

@@ -3,19 +3,22 @@
 use std::{
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use netping_protocol::{
-    echopb::{EchoRequest, EchoResponse, echo_server::Echo},
+    echopb::{EchoRequest, EchoResponse, Tick, WatchRequest, echo_server::Echo},
     grpc_bench::{DataReceived, DataRequest, DataResponse, data_service_server::DataService},
     hello::{BenchmarkMessage, hello_server::Hello},
     message, payload,
 };
 use netping_serving::{
-    Chassis, Connection,
+    Chassis, Connection, clock,
     reply_memory::{Full, MAX_MEMORY, Reserved},
 };
+use tokio::time;
 use tokio_stream::Stream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
@@ -125,17 +128,20 @@ pub(crate) fn holding<T>(message: T, reserved: Option<Reserved>, part: usize) ->
     response
 }
 
-#[tonic::async_trait]
-impl Echo for Services {
-    async fn echo(&self, request: Request<EchoRequest>) -> Reply<EchoResponse> {
-        let connection = self.begin(&request).await;
+impl Services {
+    /// Returns the answer to a message, and the memory that is reserved for it.
+    async fn answer(
+        &self,
+        message: EchoRequest,
+        connection: Option<Arc<Connection>>,
+    ) -> Result<(EchoResponse, Option<Reserved>), Status> {
         let EchoRequest {
             input,
             response_bytes,
-        } = request.into_inner();
+        } = message;
         let length = response_bytes as usize;
         if length == 0 {
-            return Ok(Response::new(EchoResponse { output: input }));
+            return Ok((EchoResponse { output: input }, None));
         }
         self.check_length("a reply", length)?;
         // It is cut anywhere, and must still be UTF-8.
@@ -147,7 +153,91 @@ impl Echo for Services {
         payload::repeat_into(input.as_bytes(), length, &mut output);
         let output =
             String::from_utf8(output).map_err(|_| Status::internal("ASCII that is not UTF-8"))?;
-        Ok(holding(EchoResponse { output }, reserved, PART))
+        Ok((EchoResponse { output }, reserved))
+    }
+}
+
+/// The messages of a conversation, and the memory that the last answer holds until the next.
+struct Conversation {
+    services: Services,
+    messages: Streaming<EchoRequest>,
+    connection: Option<Arc<Connection>>,
+    held: Option<Reserved>,
+}
+
+impl Conversation {
+    async fn next(&mut self) -> Result<Option<EchoResponse>, Status> {
+        let services = &self.services;
+        let message = self.messages.message().await;
+        let Some(message) = message.map_err(|status| services.name_limit(status))? else {
+            return Ok(None);
+        };
+        services.chassis.load.apply().await;
+        if let Some(connection) = &self.connection {
+            connection.count_requests(1);
+        }
+        self.held = None;
+        let (answer, held) = services.answer(message, self.connection.clone()).await?;
+        self.held = held;
+        Ok(Some(answer))
+    }
+}
+
+impl Services {
+    /// Returns the messages of a ticker, on a schedule that begins now.
+    fn ticks(&self, request: &WatchRequest) -> impl Stream<Item = Result<Tick, Status>> + use<> {
+        let WatchRequest {
+            period_us,
+            count,
+            bytes,
+            skipped,
+        } = *request;
+        let period = Duration::from_micros(period_us.into());
+        let begun = clock::now();
+        let padding = self.pattern.of(bytes as usize);
+        let numbers =
+            (1..=count).filter(move |number| skipped == 0 || !number.is_multiple_of(skipped));
+        stream::iter(numbers).then(move |number| {
+            let after = period * number;
+            let padding = padding.clone();
+            async move {
+                time::sleep_until((begun + after).into()).await;
+                Ok(Tick { number, padding })
+            }
+        })
+    }
+}
+
+#[tonic::async_trait]
+impl Echo for Services {
+    type ChatStream = Pin<Box<dyn Stream<Item = Result<EchoResponse, Status>> + Send>>;
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<Tick, Status>> + Send>>;
+
+    async fn watch(&self, request: Request<WatchRequest>) -> Reply<Self::WatchStream> {
+        self.begin(&request).await;
+        let request = request.into_inner();
+        self.check_length("a message", request.bytes as usize)?;
+        Ok(Response::new(Box::pin(self.ticks(&request))))
+    }
+
+    async fn echo(&self, request: Request<EchoRequest>) -> Reply<EchoResponse> {
+        let connection = self.begin(&request).await;
+        let (answer, reserved) = self.answer(request.into_inner(), connection).await?;
+        Ok(holding(answer, reserved, PART))
+    }
+
+    async fn chat(&self, request: Request<Streaming<EchoRequest>>) -> Reply<Self::ChatStream> {
+        let conversation = Conversation {
+            services: self.clone(),
+            connection: request.extensions().get().cloned(),
+            messages: request.into_inner(),
+            held: None,
+        };
+        let answers = stream::try_unfold(conversation, |mut conversation| async move {
+            let answer = conversation.next().await?;
+            Ok(answer.map(|answer| (answer, conversation)))
+        });
+        Ok(Response::new(Box::pin(answers)))
     }
 }
 

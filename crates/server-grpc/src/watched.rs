@@ -39,6 +39,9 @@ type PolledFrame = Poll<Option<Result<BodyFrame, Status>>>;
 /// The beginning of the paths of gRPC's own benchmark.
 pub(crate) const BENCHMARK: &str = "/grpc.testing.BenchmarkService/";
 
+/// The path of an echo of messages.
+const CHAT: &str = "/echopb.Echo/Chat";
+
 /// All RPCs of one server.
 #[derive(Clone)]
 pub(crate) struct Watched<S> {
@@ -70,7 +73,8 @@ where
         let timeout = request.headers().get(deadline::TIMEOUT);
         let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
         let deadline = deadline::deadline(timeout);
-        let is_conversation = request.uri().path().starts_with(BENCHMARK);
+        let path = request.uri().path();
+        let is_conversation = path == CHAT || path.starts_with(BENCHMARK);
         let response = self.routes.call(request.map(|body| RequestBody {
             body,
             is_conversation,

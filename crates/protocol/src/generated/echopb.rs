@@ -12,6 +12,28 @@ pub struct EchoResponse {
     #[prost(string, tag = "1")]
     pub output: ::prost::alloc::string::String,
 }
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchRequest {
+    /// Microseconds from one tick to the next, and to the first.
+    #[prost(uint32, tag = "1")]
+    pub period_us: u32,
+    #[prost(uint32, tag = "2")]
+    pub count: u32,
+    /// Bytes in each message.
+    #[prost(uint32, tag = "3")]
+    pub bytes: u32,
+    /// N: each Nth tick has no message. 0: all have one.
+    #[prost(uint32, tag = "4")]
+    pub skipped: u32,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Tick {
+    /// 1 for the first.
+    #[prost(uint32, tag = "1")]
+    pub number: u32,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub padding: ::prost::bytes::Bytes,
+}
 /// Generated client implementations.
 pub mod echo_client {
     #![allow(
@@ -111,6 +133,50 @@ pub mod echo_client {
             req.extensions_mut().insert(GrpcMethod::new("echopb.Echo", "Echo"));
             self.inner.unary(req, path, codec).await
         }
+        /// The same for each message, as it comes.
+        pub async fn chat(
+            &mut self,
+            request: impl tonic::IntoStreamingRequest<Message = super::EchoRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::EchoResponse>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/echopb.Echo/Chat");
+            let mut req = request.into_streaming_request();
+            req.extensions_mut().insert(GrpcMethod::new("echopb.Echo", "Chat"));
+            self.inner.streaming(req, path, codec).await
+        }
+        /// A message at each tick.
+        pub async fn watch(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::Tick>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/echopb.Echo/Watch");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("echopb.Echo", "Watch"));
+            self.inner.server_streaming(req, path, codec).await
+        }
     }
 }
 /// Generated server implementations.
@@ -130,6 +196,28 @@ pub mod echo_server {
             &self,
             request: tonic::Request<super::EchoRequest>,
         ) -> std::result::Result<tonic::Response<super::EchoResponse>, tonic::Status>;
+        /// Server streaming response type for the Chat method.
+        type ChatStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::EchoResponse, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// The same for each message, as it comes.
+        async fn chat(
+            &self,
+            request: tonic::Request<tonic::Streaming<super::EchoRequest>>,
+        ) -> std::result::Result<tonic::Response<Self::ChatStream>, tonic::Status>;
+        /// Server streaming response type for the Watch method.
+        type WatchStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::Tick, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// A message at each tick.
+        async fn watch(
+            &self,
+            request: tonic::Request<super::WatchRequest>,
+        ) -> std::result::Result<tonic::Response<Self::WatchStream>, tonic::Status>;
     }
     /// The gRPC form of the line echo.
     #[derive(Debug)]
@@ -247,6 +335,96 @@ pub mod echo_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/echopb.Echo/Chat" => {
+                    #[allow(non_camel_case_types)]
+                    struct ChatSvc<T: Echo>(pub Arc<T>);
+                    impl<T: Echo> tonic::server::StreamingService<super::EchoRequest>
+                    for ChatSvc<T> {
+                        type Response = super::EchoResponse;
+                        type ResponseStream = T::ChatStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<tonic::Streaming<super::EchoRequest>>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Echo>::chat(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ChatSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.streaming(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/echopb.Echo/Watch" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchSvc<T: Echo>(pub Arc<T>);
+                    impl<
+                        T: Echo,
+                    > tonic::server::ServerStreamingService<super::WatchRequest>
+                    for WatchSvc<T> {
+                        type Response = super::Tick;
+                        type ResponseStream = T::WatchStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Echo>::watch(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)
