@@ -14,9 +14,11 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    thread,
+    time::Duration,
 };
 
-use common::{PROTO, Server, assert_usage, netping, parse, run, stderr};
+use common::{PROTO, Server, assert_usage, misbehaving, netping, parse, run, stderr, stdout};
 use netping_protocol::{
     secure::Acceptor,
     tls::{self, ALPN_H2, ALPN_HTTP1, Identity},
@@ -693,4 +695,86 @@ fn flags_that_do_not_apply_to_http_are_rejected() {
             "only HOST:PORT, without a path",
         ),
     ]);
+}
+
+/// Serves streams of five events, 20 ms apart, the third after 100 ms more; a comment comes between.
+fn event_streams() -> String {
+    misbehaving("http", |mut stream| {
+        let mut request = [0; 4096];
+        while stream.read(&mut request).is_ok_and(|read| read > 0) {
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n";
+            let chunk = |text: &str| format!("{:x}\r\n{text}\r\n", text.len());
+            let mut send = |text: &str| stream.write_all(text.as_bytes()).is_ok();
+            if !send(head) {
+                return;
+            }
+            for number in 0..5 {
+                let pause = if number == 2 { 120 } else { 20 };
+                send(&chunk(": alive\n\n"));
+                thread::sleep(Duration::from_millis(pause));
+                send(&chunk(&format!("data: {number}\n\n")));
+            }
+            if !send("0\r\n\r\n") {
+                return;
+            }
+        }
+    })
+}
+
+#[test]
+fn events_have_their_times() {
+    let url = event_streams();
+    let flags = [
+        "-c",
+        "2",
+        "--requests",
+        "20",
+        "--warmup",
+        "0s",
+        "--events",
+        "--json",
+        "-",
+    ];
+    let output = run(&[&["throughput", &url], &flags[..]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let step = &parse(&stdout(&output))["steps"][0];
+    assert_eq!(step["settings"]["events"], true);
+    let messages = &step["messages"];
+    let count = |times: &str| messages[times]["time"]["count"].clone();
+    assert_eq!([count("first_message"), count("message_gap")], [20, 80]);
+    let at_least = |times: &str, quantile: &str, least: u64| {
+        let time = messages[times]["time"][quantile].as_u64().unwrap();
+        assert!(time >= least, "{times} {quantile}: {time}");
+    };
+    at_least("first_message", "min_ns", 19_000_000);
+    at_least("message_gap", "p50_ns", 19_000_000);
+    at_least("message_gap", "max_ns", 119_000_000);
+}
+
+#[test]
+fn a_reply_without_events_is_no_stream_of_them() {
+    let url = misbehaving("http", |mut stream| {
+        let mut request = [0; 4096];
+        while stream.read(&mut request).is_ok_and(|read| read > 0) {
+            let reply = b"HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n: nothing\n\n\n";
+            if stream.write_all(reply).is_err() {
+                return;
+            }
+        }
+    });
+    let flags = [
+        "-c",
+        "1",
+        "--requests",
+        "5",
+        "--warmup",
+        "0s",
+        "--events",
+        "--json",
+        "-",
+    ];
+    let output = run(&[&["throughput", &url], &flags[..]].concat());
+    assert_eq!(output.status.code(), Some(1));
+    let step = &parse(&stdout(&output))["steps"][0];
+    assert_eq!(step["errors"]["mismatch"], 5);
 }

@@ -12,6 +12,9 @@ pub struct Messages {
     /// Times from the start of a call to the first message of its reply, in nanoseconds, of the calls
     /// that count.
     pub first: Histogram,
+    /// Times between one message of a reply and the next, in nanoseconds, of the same calls. About 0 between messages
+    /// that were read together.
+    pub gap: Histogram,
 }
 
 impl Default for Messages {
@@ -20,6 +23,7 @@ impl Default for Messages {
             sent: 0,
             received: 0,
             first: histogram(),
+            gap: histogram(),
         }
     }
 }
@@ -30,5 +34,6 @@ impl Messages {
         self.sent += other.sent;
         self.received += other.received;
         add(&mut self.first, &other.first);
+        add(&mut self.gap, &other.gap);
     }
 }

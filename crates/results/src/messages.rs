@@ -15,6 +15,9 @@ pub struct MessageSummary {
     pub received_per_s: f64,
     /// Time from a call's start to the first message of its reply.
     pub first_message: Times,
+    /// Time from one message of a reply to the next; absent where no reply had two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message_gap: Option<Times>,
 }
 
 impl MessageSummary {
@@ -25,6 +28,7 @@ impl MessageSummary {
             sent_per_s: per_second(messages.sent),
             received_per_s: per_second(messages.received),
             first_message: Times::of(Counts::from(&messages.first)),
+            message_gap: (!messages.gap.is_empty()).then(|| Times::of(Counts::from(&messages.gap))),
         }
     }
 
@@ -34,6 +38,10 @@ impl MessageSummary {
             sent_per_s: sum.sent_per_s + part.sent_per_s,
             received_per_s: sum.received_per_s + part.received_per_s,
             first_message: Times::sum([&sum.first_message, &part.first_message].into_iter()),
+            message_gap: match (sum.message_gap, part.message_gap) {
+                (Some(sum), Some(part)) => Some(Times::sum([&sum, &part].into_iter())),
+                (sum, part) => sum.or(part),
+            },
         })
     }
 }

@@ -81,7 +81,10 @@ pub fn with_callers(
     let workers = workers.map_or_else(|| cores::own().len().max(1), NonZeroUsize::get);
     let kind = plan.load.kind;
     let least = match kind {
-        Kind::Quic | Kind::Http2 | Kind::Http3 | Kind::GrpcCall => callers.div_ceil(STREAMS),
+        _ if plan.target.streams.per_connection.is_some() => 1,
+        Kind::Quic | Kind::Http2 | Kind::Http3 | Kind::GrpcCall | Kind::GrpcMessages => {
+            callers.div_ceil(STREAMS)
+        }
         _ => 1,
     };
     let connections = match connections {

@@ -1,13 +1,14 @@
 //! Flags about requests, shared by the measuring commands.
 
 use std::{
+    num::{NonZeroU32, NonZeroU64},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use clap::Args;
 use netping_client::{
-    plan::{Destination, Plan, Trust},
+    plan::{Destination, Plan, StreamLimits, Trust},
     probe::metrics::ServerSource,
     transport::Kind,
 };
@@ -75,6 +76,8 @@ pub struct RequestArgs {
     #[arg(long, default_value = "h2", value_name = "CLIENT", value_parser = one_of(&GRPC_CLIENTS))]
     grpc_client: Kind,
     #[command(flatten)]
+    messages: MessageArgs,
+    #[command(flatten)]
     http: HttpVersion,
     /// Connect to this Unix domain socket instead of the URL's host; '@NAME' is an abstract one
     #[arg(long, value_name = "PATH")]
@@ -88,6 +91,22 @@ pub struct RequestArgs {
     secure: CredentialArgs,
     #[command(flatten)]
     pub server: CounterArgs,
+}
+
+/// Messages on open streams.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Requests")]
+struct MessageArgs {
+    /// Let each gRPC request be a message on a stream that stays open, answered by a message: an echo by netping's own
+    /// servers (Echo/Chat), or a method that streams both ways
+    #[arg(long, conflicts_with = "message")]
+    per_message: bool,
+    /// With --per-message: streams on each connection, which its callers share [default: each caller has its own]
+    #[arg(long, value_name = "N", requires = "per_message")]
+    streams_per_connection: Option<NonZeroU32>,
+    /// With --per-message: open each stream anew after N messages [default: it stays open]
+    #[arg(long, value_name = "N", requires = "per_message")]
+    messages_per_stream: Option<NonZeroU64>,
 }
 
 /// The version of HTTP.
@@ -134,7 +153,13 @@ impl RequestArgs {
                 destination.server = ServerSource::Nowhere;
             }
         }
-        service.prepare(&mut destination)?;
+        if kind.has_open_streams() {
+            destination.streams = StreamLimits {
+                per_connection: self.messages.streams_per_connection,
+                messages: self.messages.messages_per_stream,
+            };
+        }
+        service.prepare(&mut destination, self.messages.per_message)?;
         let mut plan = Plan::new(destination, kind);
         // Of the exchanges of prepared requests, only the numbers are used.
         let payload = self.payload();
@@ -156,8 +181,11 @@ impl RequestArgs {
     /// Rejects flags that concern none of these targets.
     pub fn check(&self, targets: &[Target]) -> anyhow::Result<()> {
         let is_grpc = |target: &Target| target.scheme.protocol() == Protocol::Grpc;
-        let is_tonic = [("--grpc-client", self.grpc_client == Kind::GrpcTonic)];
-        reject_unused(targets, "grpc:// and grpc+tls://", is_grpc, &is_tonic)?;
+        let given = [
+            ("--grpc-client", self.grpc_client == Kind::GrpcTonic),
+            ("--per-message", self.messages.per_message),
+        ];
+        reject_unused(targets, "grpc:// and grpc+tls://", is_grpc, &given)?;
         let is_secured = |target: &&Target| target.scheme.encryption() != Encryption::None;
         if let (Some(_), Some(other)) = (&self.unix_socket, targets.iter().find(is_secured)) {
             return Err(usage(format!(
@@ -235,7 +263,11 @@ impl RequestArgs {
                         "--grpc-client tonic calls the methods of netping's own servers, and not {target}"
                     ),
                 )?;
-                Kind::GrpcCall
+                if self.messages.per_message {
+                    Kind::GrpcMessages
+                } else {
+                    Kind::GrpcCall
+                }
             }
             Protocol::Grpc => {
                 require(
@@ -246,7 +278,15 @@ impl RequestArgs {
                     self.response != Some(0),
                     "gRPC requests cannot ask for a reply of 0 bytes; use 1 or more",
                 )?;
-                self.grpc_client
+                require(
+                    !self.messages.per_message || self.grpc_client == Kind::GrpcH2,
+                    "--grpc-client tonic makes calls, and no messages on open streams: leave out --per-message",
+                )?;
+                if self.messages.per_message {
+                    Kind::GrpcChat
+                } else {
+                    self.grpc_client
+                }
             }
         })
     }

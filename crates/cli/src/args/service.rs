@@ -3,11 +3,14 @@
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use clap::Args;
-use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header::ACCEPT};
 use netping_client::{
     plan::Destination,
     service::{self, Check, Data, Schema},
-    transport::prepared::{Kept, Prepared},
+    transport::{
+        prepared::{Kept, Prepared},
+        split_messages,
+    },
 };
 use netping_protocol::{pool::Order, scheme::Protocol, target::Target, units::number_in};
 
@@ -15,7 +18,7 @@ use super::{
     choice::{one_of, reject_unused},
     time::positive,
 };
-use crate::error::usage;
+use crate::error::{require, usage};
 
 /// The orders in which a caller sends several data.
 static ORDERS: [(&str, Order); 2] = [("turn", Order::Turn), ("random", Order::Random)];
@@ -42,6 +45,9 @@ pub struct ServiceArgs {
     /// Statuses of good HTTP replies, such as 200,204 [default: 200 to 299]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = number_in::<u16>(100..=599))]
     expect_status: Vec<u16>,
+    /// HTTP replies are streams of events (text/event-stream), whose times are measured; one without events is bad
+    #[arg(long)]
+    events: bool,
     /// Contents of good replies: a file with an HTTP body, or with the fields of a gRPC message as
     /// JSON; or 'any' [default: any message; with GET, as many bytes as the first reply]
     #[arg(long, visible_alias = "expect-body", value_name = "FILE|any")]
@@ -90,6 +96,7 @@ impl ServiceArgs {
         let http = [
             ("--method", self.method.is_some()),
             ("--expect-status", !self.expect_status.is_empty()),
+            ("--events", self.events),
         ];
         reject_unused(targets, "http:// and https://", is_http, &http)?;
         let calls = [
@@ -129,12 +136,12 @@ impl ServiceArgs {
 }
 
 impl ServiceRequests<'_> {
-    /// Prepares the requests to the destination, if they are not netping's own.
-    pub fn prepare(&self, destination: &mut Destination) -> anyhow::Result<()> {
+    /// Prepares the requests to the destination, if they are not netping's own; with `per_message`, each is a message.
+    pub fn prepare(&self, destination: &mut Destination, per_message: bool) -> anyhow::Result<()> {
         let prepared = if destination.url.scheme.is_http() {
             self.http()?
         } else if is_call(&destination.url) {
-            self.grpc(destination)?
+            self.grpc(destination, per_message)?
         } else {
             return Ok(());
         };
@@ -152,12 +159,18 @@ impl ServiceRequests<'_> {
         let check = match args.expect.as_deref() {
             Some("any") => Check::Any,
             Some(file) => service::expected_body(file.as_ref())?,
-            None if !has_body && method == Method::GET => Check::Form,
+            None if !has_body && method == Method::GET && !args.events => Check::Form,
             None => Check::Any,
         };
+        let mut headers = self.headers.clone();
+        if args.events {
+            let kind = HeaderValue::from_static("text/event-stream");
+            headers.entry(ACCEPT).or_insert(kind);
+        }
         Ok(Prepared {
             method,
-            headers: self.headers.clone(),
+            headers,
+            has_events: args.events,
             bodies: self.data.bodies()?,
             statuses: args.expect_status.clone(),
             check,
@@ -166,7 +179,7 @@ impl ServiceRequests<'_> {
         })
     }
 
-    fn grpc(&self, destination: &Destination) -> anyhow::Result<Prepared> {
+    fn grpc(&self, destination: &Destination, per_message: bool) -> anyhow::Result<Prepared> {
         let method = service::Method::find(&self.args.schema.schema(), destination)?;
         let check = match self.args.expect.as_deref() {
             None | Some("any") => Check::Form,
@@ -175,6 +188,23 @@ impl ServiceRequests<'_> {
         let mut prepared = service::prepared(&method, &self.data, check)?;
         prepared.headers = self.headers.clone();
         prepared.deadline = self.args.deadline;
+        if per_message {
+            require(
+                prepared.streams_requests && prepared.streams_replies,
+                format!(
+                    "--per-message is for methods that stream both ways, which {} does not",
+                    destination.url
+                ),
+            )?;
+            require(
+                prepared.deadline.is_none(),
+                "--deadline is that of a whole call: leave it out with --per-message",
+            )?;
+            require(
+                split_messages(&mut prepared),
+                "--per-message needs a message, and --data has none",
+            )?;
+        }
         Ok(prepared)
     }
 }

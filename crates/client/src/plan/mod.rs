@@ -11,7 +11,10 @@ pub use self::{
     execution::{Execution, Extent, Warmup},
     load::{Arrival, Assign, Load},
     part::{ClientPart, PartNumber, TooFewToShare},
-    target::{Companion, Destination, OwnServer, ReplyLength, ServerEndpoint, Trust, resolve},
+    target::{
+        Companion, Destination, OwnServer, ReplyLength, ServerEndpoint, StreamLimits, Trust,
+        resolve,
+    },
     together::{Together, shuffle, shuffled, together},
 };
 
@@ -58,7 +61,7 @@ impl Plan {
     pub fn payload_bytes(&self) -> usize {
         let mean = self.target.prepared.bodies.mean_length();
         match self.load.kind {
-            Kind::GrpcCall => mean.saturating_sub(PREFIX),
+            Kind::GrpcCall | Kind::GrpcMessages => mean.saturating_sub(PREFIX),
             kind if kind.is_prepared() => mean,
             _ => self.load.payload,
         }

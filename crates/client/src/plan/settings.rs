@@ -1,6 +1,9 @@
 //! Plans as result files have them.
 
-use std::{num::NonZeroU64, time::Duration};
+use std::{
+    num::{NonZeroU32, NonZeroU64},
+    time::Duration,
+};
 
 use netping_protocol::{frame::Reply, tls::Negotiated};
 use netping_results::{
@@ -17,7 +20,7 @@ impl Plan {
     /// Returns the settings of a step whose warm-up took `warmup`.
     pub fn settings(&self, warmup: Duration) -> StepSettings {
         let (load, execution) = (&self.load, &self.execution);
-        let prepared = &self.target.prepared;
+        let (prepared, streams) = (&self.target.prepared, self.target.streams);
         let bodies = prepared.bodies.bodies().len();
         let is_http = self.target.url.scheme.is_http();
         StepSettings {
@@ -51,6 +54,7 @@ impl Plan {
             in_process: self.target.in_process.as_ref().map(OwnServer::threads),
             unix_socket: self.target.unix_socket.as_deref().map(socket_name),
             http_method: is_http.then(|| prepared.method.to_string()),
+            events: prepared.has_events,
             data_hash: prepared.data_hash.map(|hash| format!("{hash:016x}")),
             bodies: (bodies > 1).then_some(bodies),
             body_order: (bodies > 1).then(|| prepared.bodies.order().name().to_owned()),
@@ -61,6 +65,8 @@ impl Plan {
             requests: execution.extent.requests(),
             timeout_seconds: load.timeout.as_secs_f64(),
             requests_per_connection: load.requests_per_connection.map(NonZeroU64::get),
+            streams_per_connection: streams.per_connection.map(NonZeroU32::get),
+            messages_per_stream: streams.messages.map(NonZeroU64::get),
             together: execution.together.map(|together| together.targets),
             part: execution.part.map(|part| PartSettings {
                 number: part.client.number,

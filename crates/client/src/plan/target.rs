@@ -5,6 +5,7 @@ use std::{
     future::Future,
     io,
     net::{SocketAddr, ToSocketAddrs, UdpSocket},
+    num::{NonZeroU32, NonZeroU64},
     path::PathBuf,
     pin::Pin,
     sync::{Arc, OnceLock},
@@ -19,6 +20,15 @@ use crate::{
     probe::metrics::ServerSource,
     transport::prepared::{Kept, Prepared},
 };
+
+/// The number of open streams, and of their messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct StreamLimits {
+    /// Streams on a connection, which its callers share; `None`: each caller has its own.
+    pub per_connection: Option<NonZeroU32>,
+    /// Messages on a stream before it is opened anew; `None`: it is kept.
+    pub messages: Option<NonZeroU64>,
+}
 
 /// A server, and how it is reached.
 #[derive(Debug, Clone)]
@@ -49,6 +59,8 @@ pub struct Destination {
     /// The length of a web server's replies, where several plans must get the same; `None`: each
     /// step has its own.
     pub reply_length: Option<ReplyLength>,
+    /// The open streams, and their messages, where each request is a message.
+    pub streams: StreamLimits,
     /// The requests, where they are not netping's own.
     pub prepared: Arc<Prepared>,
     /// The replies to the first requests, if they are to be shown.
@@ -141,6 +153,7 @@ impl Destination {
             first_call: true,
             resolve_each: false,
             reply_length: None,
+            streams: StreamLimits::default(),
             prepared: Arc::default(),
             kept: None,
         }

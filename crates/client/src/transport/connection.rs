@@ -105,6 +105,9 @@ impl<'a> Milestones<'a> {
     }
 }
 
+/// Times between messages that are kept of a call.
+const MOST_GAPS: usize = 1_000_000;
+
 /// The messages of a call that streams, and the times that a server tells, noted while it runs.
 pub struct Carried<'a> {
     now: &'a dyn Fn() -> u64,
@@ -114,6 +117,10 @@ pub struct Carried<'a> {
     pub received: u64,
     /// When the first of them came, in nanoseconds.
     pub first: Option<u64>,
+    /// When the last one came.
+    last: u64,
+    /// The times from each to the next, of the first million.
+    pub gaps: Vec<u64>,
     /// When the server received the request and sent the reply, in nanoseconds since 1970; `None` if it was not asked.
     pub server_times: Option<(u64, u64)>,
 }
@@ -126,15 +133,21 @@ impl<'a> Carried<'a> {
             sent: 0,
             received: 0,
             first: None,
+            last: 0,
+            gaps: Vec::new(),
             server_times: None,
         }
     }
 
     /// Notes a message that was received.
     pub fn receive(&mut self) {
+        let now = (self.now)();
         if self.first.is_none() {
-            self.first = Some((self.now)());
+            self.first = Some(now);
+        } else if self.gaps.len() < MOST_GAPS {
+            self.gaps.push(now - self.last);
         }
+        self.last = now;
         self.received += 1;
     }
 }

@@ -3,15 +3,16 @@
 //! The messages of a call are encoded beforehand and sent together, whether the method takes one or
 //! a stream of them; a call ends with the last message of its reply and the status after it.
 
-use std::{sync::Arc, time::Duration};
+use std::{iter, sync::Arc, time::Duration};
 
 use http::HeaderMap;
 use netping_http2::{client::Body, head::Head};
-use netping_protocol::payload::Exchange;
+use netping_protocol::{payload::Exchange, pool::Pool};
 
 use super::{
     Carried, Failure, Result, ServerEndpoint,
     grpc_h2::{Caller, Calls, Grpc, head_at},
+    grpc_messages::{Conversation, Messages},
     grpc_reply::{GrpcReply, PREFIX, is_well_formed, message_length},
     http2,
     prepared::Prepared,
@@ -30,16 +31,29 @@ pub struct MethodCalls {
 impl MethodCalls {
     /// Returns a transport for the endpoint's prepared requests.
     pub fn transport(endpoint: ServerEndpoint) -> Grpc<Self> {
+        let calls = Self::of(&endpoint);
+        Grpc { endpoint, calls }
+    }
+
+    /// Returns a transport for the messages of such calls.
+    pub fn messages(endpoint: ServerEndpoint) -> Messages<Self> {
+        let conversation = Self::of(&endpoint);
+        Messages {
+            endpoint,
+            conversation,
+        }
+    }
+
+    fn of(endpoint: &ServerEndpoint) -> Self {
         let prepared = Arc::clone(&endpoint.destination.prepared);
         let (authority, headers) = prepared.for_http2(&endpoint.destination.url);
-        let mut head = head_at(&endpoint, &authority, &endpoint.destination.url.path);
+        let mut head = head_at(endpoint, &authority, &endpoint.destination.url.path);
         head.headers_mut().extend(headers);
         if let Some(deadline) = prepared.deadline {
             head.headers_mut().extend(deadline_headers(deadline));
         }
         let head = http2::prepare(&head);
-        let calls = Self { head, prepared };
-        Grpc { endpoint, calls }
+        Self { head, prepared }
     }
 
     /// Examines a message as the user wishes.
@@ -65,7 +79,7 @@ impl Calls for MethodCalls {
         let body = prepared.bodies.body(exchange);
         let connection = &mut caller.connection;
         let messages = if prepared.streams_requests || prepared.streams_replies {
-            carried.sent = count(body);
+            carried.sent = messages(body).count() as u64;
             let mut reply = GrpcReply::<_, true>::expected(|message: &[u8]| {
                 carried.receive();
                 self.examine(message)
@@ -94,15 +108,41 @@ impl Calls for MethodCalls {
     }
 }
 
-/// Returns the number of messages in a request's body, which are whole.
-fn count(mut body: &[u8]) -> u64 {
-    let mut messages = 0;
-    while let Some(prefix) = body.first_chunk::<PREFIX>() {
-        let end = PREFIX + message_length(*prefix);
-        body = body.get(end..).unwrap_or_default();
-        messages += 1;
+impl Conversation for MethodCalls {
+    fn head(&self) -> &Head {
+        &self.head
     }
-    messages
+
+    fn put(&self, exchange: &Exchange, message: &mut Vec<u8>) {
+        message.extend_from_slice(self.prepared.bodies.body(exchange));
+    }
+
+    fn examine(&self, _: &Exchange, _: &[u8], reply: &[u8]) -> Result<()> {
+        self.examine(reply)
+    }
+}
+
+/// Makes each message of the requests a body of its own; returns false if there is none.
+pub fn split_messages(requests: &mut Prepared) -> bool {
+    let mut split = Vec::new();
+    for body in requests.bodies.bodies() {
+        split.extend(messages(body).map(|message| body.slice_ref(message)));
+    }
+    let Some(bodies) = Pool::new(split, requests.bodies.order()) else {
+        return false;
+    };
+    requests.bodies = bodies;
+    true
+}
+
+/// Returns the messages in a request's body, which are whole, with their prefixes.
+fn messages(mut body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    iter::from_fn(move || {
+        let end = PREFIX + message_length(*body.first_chunk()?);
+        let (message, rest) = body.split_at_checked(end)?;
+        body = rest;
+        Some(message)
+    })
 }
 
 /// Returns the header that tells a server the time limit of its call.

@@ -24,8 +24,9 @@ use prost::{
 
 use super::{
     Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect,
+    grpc_messages::{Conversation, Messages},
     grpc_reply::{GrpcReply, PREFIX},
-    http2::{self, Handle},
+    http2::{self, Handle, SHORT},
 };
 
 /// The key of field 1 with a length: its number, and the wire type 2.
@@ -122,9 +123,6 @@ impl EchoCalls {
     }
 }
 
-/// Longest body of a request that is copied to be sent, in bytes.
-const SHORT: usize = 64 << 10;
-
 impl Calls for EchoCalls {
     async fn call(
         &self,
@@ -146,13 +144,42 @@ impl Calls for EchoCalls {
         } else {
             (&request[..], Body::Short(request))
         };
-        let examine = |message: &[u8]| verify(exchange, request, message);
+        let examine = |message: &[u8]| verify(exchange, &request[PREFIX..], message);
         let mut reply = GrpcReply::<_>::expected(examine);
         connection.call(head, body, &mut reply).await?;
         if reply.messages != 1 {
             return Err(Failure::mismatch("is not one message"));
         }
         Ok(())
+    }
+}
+
+/// Echoes on streams of `echopb.Echo/Chat`.
+#[derive(Debug, Clone)]
+pub struct Chat(Head);
+
+impl Chat {
+    /// Returns a transport for these messages.
+    pub fn messages(endpoint: ServerEndpoint) -> Messages<Self> {
+        let conversation = Self(http2::prepare(&head(&endpoint, "/echopb.Echo/Chat")));
+        Messages {
+            endpoint,
+            conversation,
+        }
+    }
+}
+
+impl Conversation for Chat {
+    fn head(&self) -> &Head {
+        &self.0
+    }
+
+    fn put(&self, exchange: &Exchange, message: &mut Vec<u8>) {
+        encode(exchange, message);
+    }
+
+    fn examine(&self, exchange: &Exchange, message: &[u8], reply: &[u8]) -> Result<()> {
+        verify(exchange, message, reply)
     }
 }
 
@@ -237,9 +264,10 @@ pub(super) fn put_prefix(bytes: &mut impl BufMut, length: usize) {
     bytes.put_u32(length as u32);
 }
 
+/// Verifies the reply to a request, both without their prefixes.
 fn verify(exchange: &Exchange, request: &[u8], message: &[u8]) -> Result<()> {
     // An echo is its own request, field by field, and most servers encode it with the same bytes.
-    if exchange.reply() == Reply::Echo && *message == request[PREFIX..] {
+    if exchange.reply() == Reply::Echo && message == request {
         return Ok(());
     }
     let compared = if exchange.message().is_some() {

@@ -149,10 +149,15 @@ impl Connection for HttpHandle {
         }
     }
 
-    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<()> {
+    async fn call(&mut self, exchange: &Exchange, carried: &mut Carried<'_>) -> Result<()> {
         let prepared = &self.endpoint.destination.prepared;
         let body = prepared.bodies.body(exchange);
-        let mut reply = HttpReply::expected(prepared);
+        let mut on_event = || carried.receive();
+        let mut reply = if prepared.has_events {
+            HttpReply::with_events(prepared, &mut on_event)
+        } else {
+            HttpReply::expected(prepared)
+        };
         match &mut self.speaker {
             Speaker::One(http1) => http1.call(body, &mut reply).await?,
             Speaker::Two(http2) => http2.call(body, &mut reply).await?,

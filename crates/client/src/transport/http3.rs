@@ -75,12 +75,16 @@ impl Http3 {
     }
 
     /// Sends a request with this body, and reads the whole reply.
-    pub(super) async fn call(&mut self, body: &Bytes, reply: &mut HttpReply) -> Result<()> {
+    pub(super) async fn call(&mut self, body: &Bytes, reply: &mut HttpReply<'_>) -> Result<()> {
         let result = self.exchange(body, reply).await;
         explained(result.map_err(Failure::from), &self.connection)
     }
 
-    async fn exchange(&mut self, body: &Bytes, reply: &mut HttpReply) -> Result<(), StreamError> {
+    async fn exchange(
+        &mut self,
+        body: &Bytes,
+        reply: &mut HttpReply<'_>,
+    ) -> Result<(), StreamError> {
         let mut stream = self.send.send_request(Request::clone(&self.head)).await?;
         if !body.is_empty() {
             stream.send_data(body.clone()).await?;

@@ -6,15 +6,15 @@ use http::StatusCode;
 use netping_measure::error_kind::ErrorKind;
 use netping_protocol::frame;
 
-use super::{Failure, Result, prepared::Prepared};
+use super::{Failure, Result, event_stream::EventStream, prepared::Prepared};
 use crate::service::Check;
 
 /// Longest body that is compared or shown, in bytes.
 const LONGEST: usize = frame::DEFAULT_MAX;
 
 /// A reply as it comes.
-#[derive(Debug, Default)]
-pub(super) struct HttpReply {
+#[derive(Default)]
+pub(super) struct HttpReply<'a> {
     /// Its status.
     pub status: StatusCode,
     /// The length of its body so far, in bytes.
@@ -23,9 +23,12 @@ pub(super) struct HttpReply {
     contents: Option<Vec<u8>>,
     /// Its body ended before it was whole.
     missing: bool,
+    /// Its events, and what is to be done at each, if it is to have some.
+    events: Option<(EventStream, &'a mut dyn FnMut())>,
+    has_events: bool,
 }
 
-impl HttpReply {
+impl<'a> HttpReply<'a> {
     /// Returns a reply of which nothing has come yet.
     pub(super) fn expected(prepared: &Prepared) -> Self {
         Self {
@@ -34,9 +37,28 @@ impl HttpReply {
         }
     }
 
+    /// Returns one with events, at each of which `on_event` is called.
+    pub(super) fn with_events(prepared: &Prepared, on_event: &'a mut dyn FnMut()) -> Self {
+        Self {
+            events: Some((EventStream::default(), on_event)),
+            ..Self::expected(prepared)
+        }
+    }
+
+    /// Returns true if each part is wanted as soon as it is there.
+    pub(super) fn streams(&self) -> bool {
+        self.events.is_some()
+    }
+
     /// Adds the next part of the body.
     pub(super) fn add(&mut self, part: &[u8]) {
         self.length += part.len() as u64;
+        if let Some((events, on_event)) = &mut self.events {
+            events.take(part, || {
+                self.has_events = true;
+                on_event();
+            });
+        }
         if let Some(contents) = &mut self.contents {
             let room = LONGEST.saturating_sub(contents.len());
             contents.extend_from_slice(&part[..part.len().min(room)]);
@@ -82,6 +104,9 @@ impl HttpReply {
         }
         if !good {
             return Err(status_failure(self.status));
+        }
+        if self.events.is_some() && !self.has_events {
+            return wrong("has no events (text/event-stream)".to_owned());
         }
         let has_no_body = [StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&self.status);
         if !matches!(prepared.check, Check::Form) || has_no_body {

@@ -2,10 +2,12 @@
 
 pub(crate) mod connect;
 mod connection;
+mod event_stream;
 pub mod failure;
 mod framed;
 pub(crate) mod grpc_call;
 pub(crate) mod grpc_h2;
+mod grpc_messages;
 pub(crate) mod grpc_reply;
 mod grpc_tonic;
 mod http;
@@ -24,6 +26,7 @@ mod stamped;
 pub use self::{
     connection::{Carried, Connection, Milestones, Transport},
     failure::{Failure, Result},
+    grpc_call::split_messages,
     quic_paths::QuicPaths,
     stamped::{StampedSocket, Stamps, has_stamps},
 };
@@ -40,8 +43,16 @@ pub trait Visitor {
 impl Kind {
     /// Returns true if the requests are prepared before a run, and not netping's own.
     pub fn is_prepared(self) -> bool {
-        use Kind::{GrpcCall, Http1, Http2, Http3, HttpChosen};
-        matches!(self, GrpcCall | Http1 | Http2 | Http3 | HttpChosen)
+        use Kind::{GrpcCall, GrpcMessages, Http1, Http2, Http3, HttpChosen};
+        matches!(
+            self,
+            GrpcCall | GrpcMessages | Http1 | Http2 | Http3 | HttpChosen
+        )
+    }
+
+    /// Returns true if requests are messages on streams that stay open.
+    pub fn has_open_streams(self) -> bool {
+        matches!(self, Self::GrpcChat | Self::GrpcMessages)
     }
 
     /// Returns true if the connections are TCP's.
@@ -90,6 +101,10 @@ transports! {
     GrpcTonic = "tonic", multiplexes: true => |endpoint| grpc_tonic::GrpcTonic { endpoint };
     /// Calls of a method that the target names, by driving HTTP/2 directly.
     GrpcCall = "h2 call", multiplexes: true => grpc_call::MethodCalls::transport;
+    /// Messages on open streams of netping's own servers.
+    GrpcChat = "h2 chat", multiplexes: true => grpc_h2::Chat::messages;
+    /// Messages on open streams of a method that the target names.
+    GrpcMessages = "h2 messages", multiplexes: true => grpc_call::MethodCalls::messages;
     /// Requests over HTTP/1.1.
     Http1 = "http/1.1", multiplexes: false => |endpoint| http::Http::new(endpoint, http::Version::One);
     /// Requests over HTTP/2.

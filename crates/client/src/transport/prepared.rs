@@ -30,6 +30,8 @@ pub struct Prepared {
     pub streams_requests: bool,
     /// A gRPC reply has any number of messages; otherwise one.
     pub streams_replies: bool,
+    /// HTTP replies are streams of events.
+    pub has_events: bool,
     /// The statuses of good HTTP replies; if empty, every success.
     pub statuses: Vec<u16>,
     /// The check of each reply's body, or of each of its messages.

@@ -196,16 +196,29 @@ fn message_line(step: &Step) -> String {
 
 /// Returns what the messages of a step's calls came to, if these stream.
 fn stream_line(step: &Step) -> String {
-    if step.messages.is_none() {
+    let Some(messages) = &step.messages else {
         return String::new();
-    }
+    };
     let cell = |metric: &Metric| metric.tell_step(step);
+    let sent = if messages.sent_per_s > 0.0 {
+        format!(", {} sent", cell(&metric::MESSAGES_SENT))
+    } else {
+        String::new()
+    };
+    let gaps = messages.message_gap.as_ref().map(|_| {
+        format!(
+            "; from one to the next: p50 {}, p99 {}, max {}",
+            cell(&metric::MESSAGE_GAP_P50),
+            cell(&metric::MESSAGE_GAP_P99),
+            cell(&metric::MESSAGE_GAP_MAX),
+        )
+    });
     format!(
-        "\n  messages/s: {} received, {} sent; to the first: p50 {}, p99 {}",
+        "\n  messages/s: {} received{sent}; to the first: p50 {}, p99 {}{}",
         cell(&metric::MESSAGES_RECEIVED),
-        cell(&metric::MESSAGES_SENT),
         cell(&metric::FIRST_MESSAGE_P50),
         cell(&metric::FIRST_MESSAGE_P99),
+        gaps.unwrap_or_default(),
     )
 }
 

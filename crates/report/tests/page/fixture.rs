@@ -371,6 +371,7 @@ pub fn shared() -> Run {
                     sent_per_s: rate,
                     received_per_s: 100.0 * rate,
                     first_message: times(2000, 200_000, 5),
+                    message_gap: Some(times(1000, 20_000, 6)),
                 });
                 steps.push(step);
             }
@@ -827,6 +828,9 @@ pub fn step(
             body_order: None,
             headers: Vec::new(),
             deadline_seconds: None,
+            events: false,
+            messages_per_stream: None,
+            streams_per_connection: None,
             warmup_seconds: 1.0,
             duration_seconds: Some(f64::from(seconds)),
             requests: None,

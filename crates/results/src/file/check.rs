@@ -309,6 +309,9 @@ fn check_times(step: &Step) -> Result<(), String> {
     if let Some(messages) = &step.messages {
         let first = &messages.first_message;
         check_time("first_message", &first.histogram, &first.time)?;
+        if let Some(gap) = &messages.message_gap {
+            check_time("message_gap", &gap.histogram, &gap.time)?;
+        }
         within(&[
             ("sent_per_s", Some(messages.sent_per_s)),
             ("received_per_s", Some(messages.received_per_s)),

@@ -43,6 +43,12 @@ fn first_message(step: &Step, percent: f64) -> Option<f64> {
     time.quantile(percent).map(|time| time as f64)
 }
 
+/// Returns a quantile, in per cent, of a step's times from one message to the next.
+fn message_gap(step: &Step, percent: f64) -> Option<f64> {
+    let gap = step.messages.as_ref()?.message_gap.as_ref()?;
+    gap.time.quantile(percent).map(|time| time as f64)
+}
+
 metrics! {
     /// Verified replies per second.
     RATE: "rate", "req/s", "rate", "rate_per_second", PerSecond, Higher, Logarithmic,
@@ -113,6 +119,18 @@ metrics! {
     FIRST_MESSAGE_P99: "first-message-p99", "first p99 us", "first message p99", "first_message_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the time to the first message of a stream",
         Step(|step| first_message(step, 99.0));
+    /// The median time from one message of a stream to the next.
+    MESSAGE_GAP_P50: "message-gap-p50", "gap p50 us", "message gap p50", "message_gap_p50", Nanos, Lower, Logarithmic,
+        "Median time from one message of a stream to the next",
+        Step(|step| message_gap(step, 50.0));
+    /// The 99th percentile of the time from one message of a stream to the next.
+    MESSAGE_GAP_P99: "message-gap-p99", "gap p99 us", "message gap p99", "message_gap_p99", Nanos, Lower, Logarithmic,
+        "99th percentile of the time from one message of a stream to the next",
+        Step(|step| message_gap(step, 99.0));
+    /// The longest time from one message of a stream to the next.
+    MESSAGE_GAP_MAX: "message-gap-max", "gap max us", "message gap max", "message_gap_max", Nanos, Lower, Logarithmic,
+        "Longest time from one message of a stream to the next",
+        Step(|step| Some(step.messages.as_ref()?.message_gap.as_ref()?.time.max? as f64));
     /// CPU time of the client per request.
     CLIENT_CPU: "client-cpu", "cli us", "client CPU", "client_cpu_us_per_request", CpuMicros, Lower, Logarithmic,
         "CPU time of the client for each request", Step(|step| step.cost.client_cpu_us_per_request);
@@ -182,10 +200,11 @@ lists! {
     /// The costs of a request, which CSV and the push to Prometheus show beside its rate and times.
     COSTS: CLIENT_CPU SERVER_CPU;
     /// The metrics of a step that are not times.
-    OTHERS: RATE MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99 CLIENT_CPU SERVER_CPU RETRANSMITS
-        PATH_RTT TIME_LOST ERROR_SHARE ERRORS;
+    OTHERS: RATE MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99 MESSAGE_GAP_P50 MESSAGE_GAP_P99
+        MESSAGE_GAP_MAX CLIENT_CPU SERVER_CPU RETRANSMITS PATH_RTT TIME_LOST ERROR_SHARE ERRORS;
     /// The metrics of calls that stream, which outputs show where there are such.
-    STREAMS: MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99;
+    STREAMS: MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99 MESSAGE_GAP_P50 MESSAGE_GAP_P99
+        MESSAGE_GAP_MAX;
     /// The columns of a table in Markdown.
     MARKDOWN: RATE P50 P99 P999 MAX CLIENT_CPU SERVER_CPU;
     /// The table of steps in a page.
@@ -212,7 +231,7 @@ lists! {
     /// The metrics that steps of two runs are compared by. The longest time is not one of them: it
     /// is that of a single request.
     COMPARED: RATE MEAN P50 P99 P999 MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99
-        CLIENT_CPU SERVER_CPU ERROR_SHARE;
+        MESSAGE_GAP_P50 MESSAGE_GAP_P99 CLIENT_CPU SERVER_CPU ERROR_SHARE;
     /// The metrics of bulk streams.
     BULK: BULK_RATE BULK_FIRST_BYTE BULK_CLIENT_CPU BULK_SERVER_CPU BULK_SERVER_SYSTEM BULK_SOFTIRQ;
     /// The metric that bulk streams of one run are compared by.

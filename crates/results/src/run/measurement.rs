@@ -194,6 +194,7 @@ impl StepSettings {
                 .then(|| "with performance events".to_owned()),
             self.message.as_ref().map(|name| format!("message {name}")),
             method,
+            self.events.then(|| "events".to_owned()),
             self.data_hash.as_ref().map(|hash| format!("data {hash}")),
             self.body_order
                 .as_ref()
@@ -204,6 +205,10 @@ impl StepSettings {
                 .map(|bytes| format!("replies of {bytes} bytes")),
             self.requests_per_connection
                 .map(|requests| format!("{requests} requests per connection")),
+            self.streams_per_connection
+                .map(|streams| format!("{streams} streams per connection")),
+            self.messages_per_stream
+                .map(|messages| format!("{messages} messages per stream")),
         ];
         parts.extend(others.into_iter().flatten());
         parts.join(", ")

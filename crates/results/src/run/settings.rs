@@ -95,6 +95,9 @@ pub struct StepSettings {
     /// The method of HTTP requests.
     #[serde(default)]
     pub http_method: Option<String>,
+    /// True where replies were streams of events.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub events: bool,
     /// Hash of the data that requests carry, before placeholders are filled in (FNV-1a, 64 bits,
     /// hexadecimal); absent where there is none.
     #[serde(default)]
@@ -121,6 +124,13 @@ pub struct StepSettings {
     pub timeout_seconds: f64,
     /// Requests on each connection before it is opened anew; absent where connections are kept.
     pub requests_per_connection: Option<u64>,
+    /// Streams on each connection, which its callers share; absent where each caller has its own, or requests are no
+    /// messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams_per_connection: Option<u32>,
+    /// Messages on each stream before it is opened anew; absent where streams are kept, or requests are no messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub messages_per_stream: Option<u64>,
     /// The number of targets that were measured at the same time on the same workers; absent where this one
     /// alone was. In a closed loop each caller called them by turns, in random order, one at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]

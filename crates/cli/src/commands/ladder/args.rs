@@ -25,7 +25,7 @@ pub struct LadderArgs {
     /// Three rounds, in about 20 s: too few to call anything a difference
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
-    /// Also measure mutual TLS, and messages of 581 bytes
+    /// Also measure mutual TLS, messages on open gRPC streams, and messages of 581 bytes
     #[arg(long)]
     pub full: bool,
     /// Measure rounds for this time [default: 50s, or longer until there are ten rounds]

@@ -54,6 +54,8 @@ pub struct OwnRung {
     server: &'static str,
     /// Flags of the server beside those of its security.
     own_flags: &'static [&'static str],
+    /// The form of requests; `None`: that of the server's protocol.
+    kind: Option<Kind>,
     security: Encryption,
     /// The client shows a certificate.
     mutual: bool,
@@ -73,7 +75,7 @@ pub const AGAIN: &str = "TCP again";
 pub const FLOOR: &str = "gRPC floor";
 
 /// The rungs, from the plainest up.
-pub static RUNGS: [OwnRung; 10] = [
+pub static RUNGS: [OwnRung; 11] = [
     OwnRung {
         over: None,
         ..OwnRung::new(REFERENCE, "tokio", Encryption::None, REFERENCE)
@@ -93,6 +95,12 @@ pub static RUNGS: [OwnRung; 10] = [
         ..OwnRung::new(FLOOR, "grpc", Encryption::None, REFERENCE)
     },
     OwnRung::new("gRPC", "grpc", Encryption::None, FLOOR),
+    // What a call costs beyond a message on a stream that is open.
+    OwnRung {
+        kind: Some(Kind::GrpcChat),
+        is_extra: true,
+        ..OwnRung::new("gRPC messages", "grpc", Encryption::None, "gRPC")
+    },
     OwnRung::new("gRPC+TLS", "grpc", Encryption::Tls, "gRPC"),
 ];
 
@@ -107,6 +115,7 @@ impl OwnRung {
             name,
             server,
             own_flags: &[],
+            kind: None,
             security,
             mutual: false,
             over: Some(over),
@@ -121,10 +130,11 @@ impl OwnRung {
 
     /// Returns the rung on the server that was started for it.
     pub fn rung(&self, server: &ServerProcess) -> Rung {
+        let own = || Form::Own(server.target.scheme.protocol());
         Rung {
             name: self.name.to_owned(),
             over: self.over.map(str::to_owned),
-            form: Form::Own(server.target.scheme.protocol()),
+            form: self.kind.map_or_else(own, Form::Fixed),
             mutual: self.mutual,
             reply_length: ReplyLength::default(),
         }

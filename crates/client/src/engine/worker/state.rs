@@ -213,6 +213,9 @@ impl<C: Clock, S: Sink> Shared<C, S> {
             && counts
         {
             record(&mut messages.first, first - sample.start);
+            for gap in &carried.gaps {
+                record(&mut messages.gap, *gap);
+            }
         }
     }
 

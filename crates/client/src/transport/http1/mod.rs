@@ -93,7 +93,7 @@ impl Http1 {
     }
 
     /// Sends a request with this body, and reads the whole reply.
-    pub(super) async fn call(&mut self, body: &[u8], reply: &mut HttpReply) -> Result<()> {
+    pub(super) async fn call(&mut self, body: &[u8], reply: &mut HttpReply<'_>) -> Result<()> {
         // A call that is given up leaves the rest of a reply to come.
         match mem::replace(&mut self.standing, Standing::Spent) {
             Standing::Ready => {}
@@ -124,7 +124,7 @@ impl Http1 {
         &mut self,
         cx: &mut Context<'_>,
         body: &[u8],
-        reply: &mut HttpReply,
+        reply: &mut HttpReply<'_>,
         unsent: &mut Option<io::Error>,
     ) -> Poll<Result<()>> {
         if self.is_sending && unsent.is_none() {
@@ -163,7 +163,7 @@ impl Http1 {
         &mut self,
         cx: &mut Context<'_>,
         input: &mut [u8],
-        reply: &mut HttpReply,
+        reply: &mut HttpReply<'_>,
     ) -> Poll<Result<()>> {
         loop {
             let before = self.unread.len();

@@ -129,7 +129,8 @@ impl Call {
 
     /// Gives the reader the end of the reply; returns the result if it has come.
     pub(super) fn end(&mut self, reader: &mut (impl Reader + ?Sized)) -> Option<Result<()>> {
-        let outcome = self.outcome.take()?;
+        // It stays, for a sender that asks later.
+        let outcome = self.outcome.clone()?;
         let last = self.trailers.as_ref().or(self.head.as_ref());
         Some(outcome.and_then(|()| last.map_or(Ok(()), |last| reader.end(last))))
     }

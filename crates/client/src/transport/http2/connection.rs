@@ -45,7 +45,7 @@ pub(crate) trait Io: AsyncRead + AsyncWrite + Unpin + 'static {}
 impl<S: AsyncRead + AsyncWrite + Unpin + 'static> Io for S {}
 
 /// A connection and its calls.
-pub(super) struct Shared<S> {
+pub(super) struct Shared<S: Io> {
     pub(super) client: Client,
     stream: S,
     /// The beginning of a frame that has not been read to its end.
@@ -73,6 +73,12 @@ pub(super) struct Shared<S> {
     broken: Option<io::Error>,
     /// The end of the connection.
     pub(super) ended: Option<Failure>,
+}
+
+impl<S: Io> Drop for Shared<S> {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
 impl<S: Io> Shared<S> {
@@ -382,7 +388,7 @@ impl<S: Io> Shared<S> {
     }
 
     /// Takes leave of the server, as far as that is possible at once.
-    pub(super) fn close(&mut self) {
+    fn close(&mut self) {
         let mut cx = Context::from_waker(Waker::noop());
         if self.ended.is_none() {
             self.client.say_goodbye();

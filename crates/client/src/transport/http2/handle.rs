@@ -103,11 +103,11 @@ impl<S: Io> Handle<S> {
         &mut self,
         head: &Head,
         reader: Rc<RefCell<dyn Reader>>,
-    ) -> Result<Streaming<'_, S>> {
+    ) -> Result<Streaming<S>> {
         self.enter();
         // Who sends does not wait for the reply, and the other way round.
         self.drive();
-        Streaming::begin(&self.shared, head, reader)
+        Streaming::begin(Rc::clone(&self.shared), head, reader)
     }
 
     /// Counts this handle among the callers, and starts the driver when there are several.
@@ -140,12 +140,7 @@ impl<S: Io> Handle<S> {
 
 impl<S: Io> Drop for Handle<S> {
     fn drop(&mut self) {
-        let is_last = Rc::strong_count(&self.shared) == 1;
-        let mut shared = self.shared.borrow_mut();
-        shared.callers -= usize::from(self.has_called);
-        if is_last {
-            shared.close();
-        }
+        self.shared.borrow_mut().callers -= usize::from(self.has_called);
     }
 }
 

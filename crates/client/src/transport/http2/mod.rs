@@ -28,6 +28,9 @@ use crate::plan::Destination;
 pub(crate) const STREAM_WINDOW: u32 = 4 << 20;
 const CONNECTION_WINDOW: u32 = 64 << 20;
 
+/// Longest piece of a request that is copied to be sent, in bytes.
+pub(super) const SHORT: usize = 64 << 10;
+
 /// Opens HTTP/2 on a stream, and notes the time.
 pub(crate) async fn handshake(stream: Stream, milestones: &mut Milestones<'_>) -> Result<Handle> {
     let config = Config {
@@ -86,14 +89,18 @@ impl Http2 {
     }
 
     /// Sends a request with this body, and reads the whole reply.
-    pub(super) async fn call(&mut self, body: &Bytes, reply: &mut HttpReply) -> Result<()> {
+    pub(super) async fn call(&mut self, body: &Bytes, reply: &mut HttpReply<'_>) -> Result<()> {
         self.connection
             .call(&self.head, Body::Shared(body), reply)
             .await
     }
 }
 
-impl Reader for HttpReply {
+impl Reader for HttpReply<'_> {
+    fn streams(&self) -> bool {
+        self.streams()
+    }
+
     fn head(&mut self, head: &Fields) -> Result<()> {
         self.status = status(head);
         Ok(())

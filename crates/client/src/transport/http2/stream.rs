@@ -17,20 +17,20 @@ use super::{
     Reader,
     connection::{Io, Shared},
 };
-use crate::transport::{Failure, Result};
+use crate::transport::{Failure, Result, socket::Stream};
 
 /// A request that sends pieces while its reply comes. It is cancelled when it is dropped before its end.
 ///
 /// Each part of the reply goes to the reader where it lies in the connection's input, and makes room for the next one.
-pub(crate) struct Streaming<'a, S: Io> {
-    shared: &'a RefCell<Shared<S>>,
+pub(crate) struct Streaming<S: Io = Stream> {
+    shared: Rc<RefCell<Shared<S>>>,
     reader: Rc<RefCell<dyn Reader>>,
     slot: Slot,
 }
 
-impl<'a, S: Io> Streaming<'a, S> {
+impl<S: Io> Streaming<S> {
     pub(super) fn begin(
-        shared: &'a RefCell<Shared<S>>,
+        shared: Rc<RefCell<Shared<S>>>,
         head: &Head,
         reader: Rc<RefCell<dyn Reader>>,
     ) -> Result<Self> {
@@ -48,8 +48,23 @@ impl<'a, S: Io> Streaming<'a, S> {
     /// # Errors
     /// Any failure that ends the request, and [`ErrorKind::Reset`] if the server has ended it.
     pub(crate) async fn send(&self, piece: Body<'_>, is_last: bool) -> Result<()> {
-        poll_fn(|cx| self.shared.borrow_mut().poll_sent(self.slot, cx)).await?;
+        self.sent().await?;
         self.shared.borrow_mut().send(self.slot, piece, is_last)
+    }
+
+    /// Waits until the last piece is sent as far as the server's flow control is concerned.
+    ///
+    /// # Errors
+    /// Any failure that ends the request.
+    pub(crate) async fn sent(&self) -> Result<()> {
+        poll_fn(|cx| self.shared.borrow_mut().poll_sent(self.slot, cx)).await
+    }
+
+    /// Returns true if the request is at its end.
+    pub(crate) fn is_over(&self) -> bool {
+        self.shared.borrow().calls[self.slot.index()]
+            .outcome
+            .is_some()
     }
 
     /// Waits for the end of the reply, and gives it to the reader.
@@ -65,7 +80,7 @@ impl<'a, S: Io> Streaming<'a, S> {
     }
 }
 
-impl<S: Io> Drop for Streaming<'_, S> {
+impl<S: Io> Drop for Streaming<S> {
     fn drop(&mut self) {
         self.shared.borrow_mut().leave(self.slot);
     }
@@ -81,8 +96,8 @@ impl<S: Io> Shared<S> {
     /// Waits until the last piece of a stream is sent.
     fn poll_sent(&mut self, slot: Slot, cx: &mut Context<'_>) -> Poll<Result<()>> {
         let call = &mut self.calls[slot.index()];
-        if let Some(Err(failure)) = &call.outcome {
-            return Poll::Ready(Err(failure.clone()));
+        if let Some(outcome) = &call.outcome {
+            return Poll::Ready(outcome.clone());
         }
         if self.client.unsent(slot) == 0 {
             return Poll::Ready(Ok(()));
@@ -166,7 +181,7 @@ mod tests {
     /// Opens a stream to a server whose streams have room for ten bytes; `client` has it and what comes, `serve` the
     /// server's end of the stream.
     async fn with_stream(
-        client: impl AsyncFnOnce(Streaming<'_, DuplexStream>, Parts),
+        client: impl AsyncFnOnce(Streaming<DuplexStream>, Parts),
         serve: impl AsyncFnOnce(RecvStream, SendStream<Bytes>) + 'static,
     ) {
         let run = async {
@@ -194,13 +209,13 @@ mod tests {
         LocalSet::new().run_until(run).await.unwrap();
     }
 
-    async fn send(stream: &Streaming<'_, DuplexStream>, piece: &[u8]) -> Result<()> {
+    async fn send(stream: &Streaming<DuplexStream>, piece: &[u8]) -> Result<()> {
         stream.send(Body::Short(piece), false).await
     }
 
     #[tokio::test(flavor = "current_thread")]
     async fn messages_go_both_ways_one_after_the_other() {
-        let client = async |stream: Streaming<'_, _>, mut parts: Parts| {
+        let client = async |stream: Streaming<_>, mut parts: Parts| {
             for message in [&b"one"[..], b"two", b"three"] {
                 send(&stream, message).await.unwrap();
                 // Each is answered before the next one goes.
@@ -227,7 +242,7 @@ mod tests {
     async fn a_sender_waits_until_the_server_has_room() {
         let read_on = Rc::new(Notify::new());
         let told = Rc::clone(&read_on);
-        let client = async |stream: Streaming<'_, _>, mut parts: Parts| {
+        let client = async |stream: Streaming<_>, mut parts: Parts| {
             // The window is larger until the server's settings have come.
             parts.recv().await.unwrap();
             send(&stream, b"0123456789ab").await.unwrap();
@@ -261,7 +276,7 @@ mod tests {
         let (kinds, mut seen) = mpsc::unbounded_channel();
         let go_on = Rc::new(Notify::new());
         let told = Rc::clone(&go_on);
-        let client = async |stream: Streaming<'_, _>, mut parts: Parts| {
+        let client = async |stream: Streaming<_>, mut parts: Parts| {
             parts.recv().await.unwrap();
             send(&stream, b"0123456789ab").await.unwrap();
             told.notify_one();
@@ -298,7 +313,7 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn a_reply_of_any_length_fits_through_the_windows() {
         const LENGTH: usize = 1_000_000;
-        let client = async |stream: Streaming<'_, _>, mut parts: Parts| {
+        let client = async |stream: Streaming<_>, mut parts: Parts| {
             stream.send(Body::Short(&[]), true).await.unwrap();
             stream.end().await.unwrap();
             drop(stream);
@@ -317,7 +332,7 @@ mod tests {
     #[tokio::test(flavor = "current_thread")]
     async fn a_stream_that_is_dropped_is_cancelled() {
         let (told, mut seen) = mpsc::unbounded_channel();
-        let client = async |stream: Streaming<'_, _>, mut parts: Parts| {
+        let client = async |stream: Streaming<_>, mut parts: Parts| {
             parts.recv().await.unwrap();
             drop(stream);
             let reason: h2::Reason = seen.recv().await.unwrap();

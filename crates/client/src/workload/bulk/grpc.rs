@@ -25,7 +25,6 @@ use crate::transport::{
     grpc_h2::{FIELD_1, head, prefixed, prefixed_field},
     grpc_reply::{GrpcReply, PREFIX, check_end, check_head},
     http2::{self, Handle, Reader, STREAM_WINDOW, Streaming},
-    socket::Stream,
 };
 
 /// Largest frame accepted by default, in bytes: room for the usual messages whole. HTTP/2's default
@@ -254,7 +253,7 @@ fn accept(head: &Fields) -> Result<()> {
 
 /// Sends every message of a run, as fast as the server and the connection accept them.
 async fn send_all(
-    call: &Streaming<'_, Stream>,
+    call: &Streaming,
     shape: &Shape,
     cut: Cut,
     batch: &Batch,
@@ -272,7 +271,7 @@ async fn send_all(
     call.send(Body::Short(&[]), true).await
 }
 
-async fn send(call: &Streaming<'_, Stream>, mut bytes: Bytes, meter: &Meter) -> Result<()> {
+async fn send(call: &Streaming, mut bytes: Bytes, meter: &Meter) -> Result<()> {
     while !bytes.is_empty() {
         let piece = bytes.split_to(bytes.len().min(PIECE));
         call.send(Body::Shared(&piece), false).await?;
