@@ -37,7 +37,7 @@ const LIFE: u64 = 100;
 
 /// Checks closed and open loops.
 pub fn check(tell: Tell<'_>) {
-    for (name, rate) in [("closed loop", None), ("open loop, 4,000/s", Some("4k"))] {
+    for (name, rate) in [("closed loop", None), ("open loop, 2,000/s", Some("2k"))] {
         tell(stall(name, rate));
         tell(ends(name, rate));
     }
