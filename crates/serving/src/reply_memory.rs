@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Memory that the replies of a connection may hold, in KiB.
 const MOST: u32 = 64 << 10;
@@ -30,16 +30,12 @@ pub(crate) struct ReplyMemory {
     free: OnceLock<Arc<Semaphore>>,
     /// True while the peer takes nothing: the last write had to wait.
     is_blocked: AtomicBool,
-    unblocked: Notify,
 }
 
 impl ReplyMemory {
     /// Notes whether a write had to wait.
     pub fn set_blocked(&self, is_blocked: bool) {
-        if self.is_blocked.load(Ordering::Relaxed) != is_blocked {
-            self.is_blocked.store(is_blocked, Ordering::Release);
-            self.unblocked.notify_waiters();
-        }
+        self.is_blocked.store(is_blocked, Ordering::Release);
     }
 
     /// Returns the memory that replies hold, in bytes.
@@ -55,8 +51,8 @@ impl ReplyMemory {
         self.is_blocked.load(Ordering::Acquire)
     }
 
-    /// Waits until the peer takes something, and the replies hold so little that one of `bytes` may be
-    /// made; `None` for a small one, which may always. One of more than 64 MiB waits until it is alone.
+    /// Waits until the replies hold so little that one of `bytes` may be made; `None` for a small one, which may always.
+    /// One of more than 64 MiB waits until it is alone.
     pub async fn reserve(&self, bytes: usize) -> Option<Reserved> {
         if bytes <= SMALL {
             return None;
@@ -64,14 +60,7 @@ impl ReplyMemory {
         let kib = u32::try_from(bytes.div_ceil(1 << 10)).map_or(MOST, |kib| kib.min(MOST));
         let all = || Arc::new(Semaphore::new(MOST as usize));
         let free = Arc::clone(self.free.get_or_init(all));
-        let permit = free.acquire_many_owned(kib).await;
-        loop {
-            let unblocked = self.unblocked.notified();
-            if !self.is_blocked() {
-                // The semaphore is never closed.
-                return permit.ok().map(Arc::new);
-            }
-            unblocked.await;
-        }
+        // The semaphore is never closed.
+        free.acquire_many_owned(kib).await.ok().map(Arc::new)
     }
 }
