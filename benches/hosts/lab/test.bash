@@ -135,12 +135,12 @@ test_failures() {
         -e '{"scenario_variables": {"server": "{{ \"127.0.0.9\" if inventory_hostname == \"client-2\" else \"198.18.0.10\" }}"}}'
     failure "a client's clock 10 ms ahead" "client-2: Compare clocks: .*10ms" : \
         -e '{"client_environment": "{{ {\"NETPING_TEST_CLOCK_OFFSET\": \"10ms\"} if inventory_hostname == \"client-2\" else {} }}"}'
-    failure "a client that is killed before it is ready" "client-2: .*ended by signal 9" kill_early client-2 \
+    failure "a client that is killed before it is ready" "client-2: Wait until it is ready: .*ended by signal 9" kill_early client-2 \
         -e '{"scenario_variables": {"server": "{{ \"198.18.0.99\" if inventory_hostname == \"client-2\" else \"198.18.0.10\" }}"}}'
     failure "a server that dies" "server: tokio is not running" in_mid_run kill_in server netping-server-
     failure "a client's disk is full" "client-2: Wait for netping: no space left" in_mid_run fill_disk client-2
     lab_ssh client-2 rm "$dir/client-2.work/filler"
-    failure "a client that is killed" "client-2: .*ended by signal 9" in_mid_run kill_in client-2 netping
+    failure "a client that is killed" "client-2: Wait for netping: .*ended by signal 9" in_mid_run kill_in client-2 netping
     local short=(-e run_limit=8 -e ready_limit=8)
     failure "a client past its deadline" "client-[12]: Wait for netping: ended at its deadline" : \
         -e run_limit=2 -e ready_limit=8 -e "$a_minute"
@@ -174,7 +174,8 @@ fails() {
     local pattern=$1
     shift
     ! play failure.log "$@" >/dev/null || { echo "the play succeeded" && return 1; }
-    grep -E -m 1 -o "$pattern.*" "$dir/failure.log" || { tail -n 25 "$dir/failure.log" && return 1; }
+    # The lines of a message, as one.
+    grep -E -m 1 -o "$pattern.*" <(sed -z 's/\n        / /g' "$dir/failure.log") || { tail -n 25 "$dir/failure.log" && return 1; }
 }
 
 nothing_merged() { [[ -z $(find "$results" -mindepth 3 -maxdepth 3 -name '*.json' 2>/dev/null) ]]; }
