@@ -721,23 +721,18 @@ fn event_streams() -> String {
     })
 }
 
+/// Measures streams of events with this load, and expects an exit code; returns the only step.
+fn events(url: &str, load: [&str; 4], code: i32) -> Value {
+    let fixed = ["throughput", url, "--events", "--warmup", "0s"];
+    let output = run(&[&fixed[..], &load, &["--json", "-"]].concat());
+    assert_eq!(output.status.code(), Some(code), "{}", stderr(&output));
+    parse(&stdout(&output))["steps"][0].take()
+}
+
 #[test]
 fn events_have_their_times() {
     let url = event_streams();
-    let flags = [
-        "-c",
-        "2",
-        "--requests",
-        "20",
-        "--warmup",
-        "0s",
-        "--events",
-        "--json",
-        "-",
-    ];
-    let output = run(&[&["throughput", &url], &flags[..]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let step = &parse(&stdout(&output))["steps"][0];
+    let step = events(&url, ["-c", "2", "--requests", "20"], 0);
     assert_eq!(step["settings"]["events"], true);
     let messages = &step["messages"];
     let count = |times: &str| messages[times]["time"]["count"].clone();
@@ -762,19 +757,6 @@ fn a_reply_without_events_is_no_stream_of_them() {
             }
         }
     });
-    let flags = [
-        "-c",
-        "1",
-        "--requests",
-        "5",
-        "--warmup",
-        "0s",
-        "--events",
-        "--json",
-        "-",
-    ];
-    let output = run(&[&["throughput", &url], &flags[..]].concat());
-    assert_eq!(output.status.code(), Some(1));
-    let step = &parse(&stdout(&output))["steps"][0];
+    let step = events(&url, ["-c", "1", "--requests", "5"], 1);
     assert_eq!(step["errors"]["mismatch"], 5);
 }
