@@ -13,7 +13,7 @@ use netping_protocol::{
     grpc_bench::{DataRequest, data_service_client::DataServiceClient},
     hello::hello_client::HelloClient,
     message,
-    secure::Connector,
+    secure::{self, Connector},
     tls::{self, ClientOptions},
 };
 use netping_server_grpc::SERVICE;
@@ -183,21 +183,36 @@ async fn every_stack_finishes_the_call_in_flight_of_a_drain() {
 async fn every_stack_answers_over_tls() {
     for stack in STACKS {
         let server = start(stack, &["--tls-self-signed"]);
-        let stream = tokio::net::TcpStream::connect(server.address())
-            .await
-            .unwrap();
-        let options = ClientOptions {
-            insecure: true,
-            ..ClientOptions::default()
-        };
-        let config = tls::client(&options, &[b"h2"]).unwrap();
-        let name = "localhost".try_into().unwrap();
-        let connector = Connector::Tls(config.into(), name);
-        let stream = connector.connect(stream).await.unwrap();
-        let mut client = Http2::on(stream).await;
+        let mut client = Http2::on(over_tls(server.connect()).await.unwrap()).await;
         let (answer, _sending) = client.send(&[], EMPTY, true).await;
         assert_eq!(answer.await.unwrap().1, Code::Ok, "{stack}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn every_stack_finishes_a_handshake_before_its_goodbye() {
+    for stack in STACKS {
+        let server = start(stack, &["--tls-self-signed", "--drain-timeout", "20s"]);
+        let stream = server.connect();
+        server.await_connections(1);
+        server.shut_down();
+        eventually("a closed port", || {
+            TcpStream::connect(server.address()).is_err()
+        });
+        assert!(over_tls(stream).await.is_ok(), "{stack}");
+    }
+}
+
+async fn over_tls(stream: TcpStream) -> io::Result<secure::Stream> {
+    stream.set_nonblocking(true)?;
+    let options = ClientOptions {
+        insecure: true,
+        ..ClientOptions::default()
+    };
+    let config = tls::client(&options, &[b"h2"]).unwrap();
+    let name = "localhost".try_into().unwrap();
+    let stream = tokio::net::TcpStream::from_std(stream)?;
+    Connector::Tls(config.into(), name).connect(stream).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]

@@ -257,6 +257,12 @@ impl Chassis {
         }
     }
 
+    /// Waits until the server has been ending for as long as an honest peer needs.
+    pub(crate) async fn goodbye_is_over(&self) {
+        self.shutdown.triggered().await;
+        time::sleep(GOODBYE).await;
+    }
+
     /// Ends all connections: lets them finish first, then, after the drain timeout, closes them.
     pub async fn drain(&self) {
         let connections = &self.connections;

@@ -69,7 +69,8 @@ impl Registrar {
             accepted = self.acceptor.accept(stream) => accepted,
             // The reaper has counted it.
             () = guard.closed() => return,
-            () = self.chassis.shutdown.triggered() => return,
+            // A handshake that is under way may end, so that the peer is told goodbye and sees no reset.
+            () = self.chassis.goodbye_is_over() => return,
         };
         match accepted {
             Ok(stream) => self.hand_over(stream, guard),
