@@ -2,13 +2,14 @@
 //!
 //! `cargo run --release -p netping-benches --example truth` runs all parts in about 45 minutes and
 //! prints a table; with names of parts as arguments, those alone: `simulations`, `queues-50`,
-//! `queues-80`, `queues-90`, `counters`, `stalls`, `streams`, `anatomy`, `refusals`, `warnings`, `conditions`, `ladders`. It
-//! needs two cores, which it gives to client and server. With `--once` first, troubles and conditions are made once each, and warnings beside the
-//! right one are no failure: for machines that others use.
+//! `queues-80`, `queues-90`, `counters`, `stalls`, `streams`, `bursts`, `anatomy`, `refusals`, `warnings`, `conditions`, `ladders`. It
+//! needs two cores, which it gives to client and server. With `--once` first, troubles and conditions are made once
+//! each, and warnings beside the right one are no failure: for machines that others use.
 //!
 //! Commands are run as a user runs them: this program is also `netping` itself.
 
 mod anatomy;
+mod bursts;
 mod conditions;
 mod counters;
 mod queues;
@@ -50,7 +51,7 @@ enum Extent {
 /// A part: its name, and the function that checks its truths.
 type Part = (&'static str, fn(Extent, Tell<'_>));
 
-const PARTS: [Part; 12] = [
+const PARTS: [Part; 13] = [
     ("simulations", |_, tell| simulations::check(tell)),
     ("queues-50", |_, tell| queues::check(0.5, tell)),
     ("queues-80", |_, tell| queues::check(0.8, tell)),
@@ -58,6 +59,7 @@ const PARTS: [Part; 12] = [
     ("counters", |_, tell| counters::check(tell)),
     ("stalls", |_, tell| stalls::check(tell)),
     ("streams", |_, tell| streams::check(tell)),
+    ("bursts", |_, tell| bursts::check(tell)),
     ("anatomy", |_, tell| anatomy::check(tell)),
     ("refusals", |_, tell| refusals::check(tell)),
     ("warnings", warnings::check),

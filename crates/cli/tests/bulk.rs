@@ -157,6 +157,32 @@ fn every_byte_arrives_and_is_counted_over_every_transport_both_ways() {
 }
 
 #[test]
+fn small_requests_have_their_times_before_the_streams_and_beside_them() {
+    let folder = tempfile::tempdir().unwrap();
+    for way in ways(&folder) {
+        let delayed = ["--delay".to_owned(), "5ms".to_owned()];
+        let serving = [way.serving, delayed.to_vec()].concat();
+        let serving: Vec<&str> = serving.iter().map(String::as_str).collect();
+        let server = Server::start(way.server, &serving);
+        let asking: Vec<&str> = way.asking.iter().map(String::as_str).collect();
+        let fixed = ["--size", "20MB", "--runs", "1", "--probe", "400"];
+        let (steps, text) = bulk(0, &server.url, &[&fixed[..], &asking].concat());
+        let probe = &steps[0]["probe"];
+        assert_eq!(probe["failed"], 0, "{}: {text}", server.url);
+        for (part, fewest) in [("idle", 300), ("loaded", 1)] {
+            let time = &probe[part]["time"];
+            let [count, min] = ["count", "min_ns"].map(|name| time[name].as_u64().unwrap_or(0));
+            let what = format!("{} {part}: {time}", server.url);
+            assert!(count >= fewest && min >= 5_000_000, "{what}");
+        }
+        // As many as were due.
+        let most = 400.0 * steps[0]["bulk"]["seconds"].as_f64().unwrap() + 1.0;
+        let loaded = probe["loaded"]["time"]["count"].as_f64().unwrap();
+        assert!(loaded <= most, "{}: {loaded} of {most}", server.url);
+    }
+}
+
+#[test]
 fn chunks_of_any_length_are_right() {
     for kind in ["threads", "tokio", "grpc"] {
         let server = Server::start(kind, &[]);
@@ -584,6 +610,10 @@ fn usage_errors_suggest_a_correction() {
         (
             "bulk tcp://127.0.0.1:1 --size server",
             "for bytes that come down from grpc://",
+        ),
+        (
+            "bulk grpc://127.0.0.1:1 --size server --probe 100",
+            "leave it out where the server chooses",
         ),
         (
             "bulk grpc://127.0.0.1:1 --size server --direction up",

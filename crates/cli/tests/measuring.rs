@@ -11,7 +11,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use common::{Server, load, misbehaving, netping, parse, run, signal, spawn, stderr, stdout};
+use common::{
+    Server, assert_usage, load, misbehaving, netping, parse, run, signal, spawn, stderr, stdout,
+};
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -468,6 +470,51 @@ fn an_open_loop_sends_what_is_planned() {
             assert_eq!(summary[time]["count"], summary["ok"], "{time}");
         }
     }
+}
+
+#[test]
+fn bursts_are_due_in_the_middle_of_their_cycles() {
+    let server = Server::start("tokio", &[]);
+    let load = ["--rate", "100", "--burst", "1k:2s", "--every", "10s"];
+    let times = ["-c", "32", "-d", "10s", "--warmup", "300ms"];
+    let output = run(&[
+        &["throughput", &server.url][..],
+        &load,
+        &times,
+        &["--json", "-"],
+    ]
+    .concat());
+    let step = &parse(&stdout(&output))["steps"][0];
+    assert_eq!(step["scheduled"], 2800);
+    assert_eq!(step["settings"]["planned_rate_per_s"], 280.0);
+    let second = |at: usize| step["intervals"][at]["ok"].as_u64().unwrap();
+    let (quiet, burst) = (second(2), second(5) + second(6));
+    assert!(burst > 4 * quiet, "{quiet}, {burst}");
+    let warnings = step["warnings"].as_array().unwrap();
+    let is_steady = warnings.iter().all(|own| own["name"] != "NOT_STEADY");
+    assert!(is_steady, "{warnings:?}");
+    let told = stderr(&output);
+    assert!(
+        told.contains("bursts of 1,000 req/s for 2 s every 10 s: p99"),
+        "{told}"
+    );
+    let wrong = |flags: &str, what| (format!("throughput tcp://h:1 --rate 9 {flags}"), what);
+    let wrong = [
+        wrong("--burst 99", "a burst looks like 20k:3s"),
+        wrong("--burst 99:2s", "--every"),
+        wrong("--burst 99:2s --every 11s -d 11s", "even number of seconds"),
+        wrong("--burst 99:2s --every 8s -d 8s", "from 10 on"),
+        wrong("--burst 99:5s --every 10s", "less than half of --every"),
+        wrong("--burst 99:1500ms --every 10s", "whole seconds"),
+        wrong(
+            "--burst 99:2s --every 10s -d 15s",
+            "-d has to be a multiple",
+        ),
+        wrong("--burst 99:2s --every 10s --warmup auto", "--warmup auto"),
+        wrong("--burst 99:2s --every 10s -n 10", "instead of -n"),
+    ];
+    let wrong: Vec<_> = wrong.iter().map(|(line, what)| (&**line, *what)).collect();
+    assert_usage(&wrong);
 }
 
 #[test]

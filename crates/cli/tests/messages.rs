@@ -75,6 +75,51 @@ fn a_methods_messages_are_those_of_its_documents() {
 }
 
 #[test]
+fn a_field_tells_which_reply_belongs_to_which_message() {
+    let server = Server::start("grpc", &[]);
+    let url = format!("{}/echopb.Echo/Chat", server.url);
+    let fixed = ["-c", "4", "--streams-per-connection", "1", "--requests"];
+    let matched = ["60", "--match", "input=output", "--data"];
+    let flags = [&fixed[..], &matched, &["{\"input\": \"{{n}}\"}"]].concat();
+    let (step, code) = measure(&url, &flags);
+    assert_eq!((code, &step["ok"]), (0, &json!(60)));
+    // The reply has another value, so that nothing answers the message.
+    let data = "{\"input\": \"x\", \"responseBytes\": 2}";
+    let other = ["4", "--timeout", "200ms", "--match"];
+    let flags = [&fixed[..], &other, &["input=output", "--data", data]].concat();
+    let (step, code) = measure(&url, &flags);
+    assert_eq!((code, &step["ok"]), (1, &json!(0)));
+    for (fields, reason) in [
+        ("id", "echopb.EchoRequest has no field 'id'"),
+        ("input", "echopb.EchoResponse has no field 'input'"),
+        ("responseBytes=output", "output is string"),
+    ] {
+        let output = run(&["throughput", &url, "--per-message", "--match", fields]);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(reason), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn messages_that_the_servers_flow_control_holds_back_are_told() {
+    let server = Server::start(
+        "grpc",
+        &["--stream-window", "65535", "--connection-window", "65535"],
+    );
+    let count = |payload| {
+        let flags = ["-c", "1", "--requests", "20", "--payload", payload];
+        let (step, code) = measure(&server.url, &flags);
+        assert_eq!((code, &step["ok"]), (0, &json!(20)));
+        let warnings = step["warnings"].as_array().unwrap().clone();
+        let is_told = |warning: &Value| warning["name"] == "BLOCKED_BY_PEER";
+        let told = warnings.iter().any(is_told);
+        (step["held_back"]["requests"].as_u64(), told)
+    };
+    assert_eq!(count("1000000"), (Some(20), true));
+    assert_eq!(count("1000"), (None, false));
+}
+
+#[test]
 fn the_servers_delay_is_that_of_each_message() {
     let server = Server::start("grpc", &["--delay", "5ms"]);
     for flags in [&[][..], &["--rate", "100"]] {
@@ -92,6 +137,10 @@ fn what_has_no_open_streams_is_refused() {
         (
             "throughput grpc://h:1 --per-message --grpc-client tonic",
             "leave out --per-message",
+        ),
+        (
+            "throughput grpc://h:1 --per-message --match id",
+            "--match is for the fields of a method",
         ),
         (
             "throughput grpc://h:1 --messages-per-stream 3",

@@ -28,6 +28,9 @@ pub struct BulkSettings {
     pub frame_bytes: Option<u64>,
     /// True where every byte was compared.
     pub verify: bool,
+    /// Small requests per second beside the streams; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probes_per_s: Option<f64>,
 }
 
 impl BulkSettings {
@@ -51,6 +54,10 @@ impl BulkSettings {
         parts.extend(window.map(|bytes| format!("window of {bytes} bytes")));
         parts.extend(frame.map(|bytes| format!("frame of {bytes} bytes")));
         parts.extend(self.verify.then(|| "verified".to_owned()));
+        let probes = self
+            .probes_per_s
+            .map(|rate| format!("{} probes/s", format::thousands(rate)));
+        parts.extend(probes);
         parts.join(", ")
     }
 }

@@ -106,8 +106,12 @@ impl Condition {
     /// # Errors
     /// A sentence that says what is wrong.
     pub fn of_bulk(text: &str) -> Result<Self, String> {
-        let metrics = metric::BULK.iter().copied();
-        Self::parse(text, metrics, Unit::parse, "bulk-rate<2 or first-byte>5ms")
+        Self::parse(
+            text,
+            metric::of_bulk(),
+            Unit::parse,
+            "bulk-rate<2 or first-byte>5ms",
+        )
     }
 
     /// Reads a condition on one of `metrics`, whose limit `limit` reads.

@@ -252,6 +252,7 @@ fn transfer(target: &str, trial: u32, seconds: f64, outcome: Result<BulkRun, Err
         window_bytes: None,
         frame_bytes: None,
         verify: true,
+        probes_per_s: None,
     };
     let place = Place {
         measurement: 0,

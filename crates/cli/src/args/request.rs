@@ -107,6 +107,10 @@ struct MessageArgs {
     /// With --per-message: open each stream anew after N messages [default: it stays open]
     #[arg(long, value_name = "N", requires = "per_message")]
     messages_per_stream: Option<NonZeroU64>,
+    /// With --per-message and a method: a reply belongs to the message that has the same value in this field, or in
+    /// FIELD=REPLY_FIELD where the names differ [default: replies come in the messages' order]
+    #[arg(long = "match", value_name = "FIELD", requires = "per_message")]
+    matching: Option<String>,
 }
 
 /// The version of HTTP.
@@ -159,7 +163,9 @@ impl RequestArgs {
                 messages: self.messages.messages_per_stream,
             };
         }
-        service.prepare(&mut destination, self.messages.per_message)?;
+        let messages = &self.messages;
+        let matching = messages.matching.as_deref();
+        service.prepare(&mut destination, messages.per_message, matching)?;
         let mut plan = Plan::new(destination, kind);
         // Of the exchanges of prepared requests, only the numbers are used.
         let payload = self.payload();
@@ -273,6 +279,10 @@ impl RequestArgs {
                 require(
                     self.message != Some(Reply::Times),
                     "gRPC servers do not tell their times: --message times is for tcp:// and quic://",
+                )?;
+                require(
+                    self.messages.matching.is_none(),
+                    "--match is for the fields of a method: netping's own servers answer in the messages' order",
                 )?;
                 require(
                     self.response != Some(0),

@@ -136,12 +136,18 @@ impl ServiceArgs {
 }
 
 impl ServiceRequests<'_> {
-    /// Prepares the requests to the destination, if they are not netping's own; with `per_message`, each is a message.
-    pub fn prepare(&self, destination: &mut Destination, per_message: bool) -> anyhow::Result<()> {
+    /// Prepares the requests to the destination, if they are not netping's own; with `per_message`, each is a message,
+    /// whose reply has the same value in the field `matching`.
+    pub fn prepare(
+        &self,
+        destination: &mut Destination,
+        per_message: bool,
+        matching: Option<&str>,
+    ) -> anyhow::Result<()> {
         let prepared = if destination.url.scheme.is_http() {
             self.http()?
         } else if is_call(&destination.url) {
-            self.grpc(destination, per_message)?
+            self.grpc(destination, per_message, matching)?
         } else {
             return Ok(());
         };
@@ -179,7 +185,12 @@ impl ServiceRequests<'_> {
         })
     }
 
-    fn grpc(&self, destination: &Destination, per_message: bool) -> anyhow::Result<Prepared> {
+    fn grpc(
+        &self,
+        destination: &Destination,
+        per_message: bool,
+        matching: Option<&str>,
+    ) -> anyhow::Result<Prepared> {
         let method = service::Method::find(&self.args.schema.schema(), destination)?;
         let check = match self.args.expect.as_deref() {
             None | Some("any") => Check::Form,
@@ -188,6 +199,8 @@ impl ServiceRequests<'_> {
         let mut prepared = service::prepared(&method, &self.data, check)?;
         prepared.headers = self.headers.clone();
         prepared.deadline = self.args.deadline;
+        let matching = matching.map(|fields| method.matching(fields));
+        prepared.matching = matching.transpose()?.map(Arc::new);
         if per_message {
             require(
                 prepared.streams_requests && prepared.streams_replies,

@@ -32,6 +32,7 @@ pub fn step(plan: &Plan, measurement: &Measured, place: Place) -> Step {
     step.connect = connect::phases(&report.phases);
     let messages = report.messages.as_ref();
     step.messages = messages.map(|own| MessageSummary::of(own, step.summary.seconds));
+    step.held_back = Some(report.held_back).filter(|own| own.requests > 0);
     step.anatomy = report.anatomy.as_ref().map(AnatomySummary::of);
     let are_kept = plan.load.requests_per_connection.is_none();
     let connections = PerConnection::of_all(&report.connections, are_kept);
@@ -46,6 +47,7 @@ pub fn step(plan: &Plan, measurement: &Measured, place: Place) -> Step {
         outstanding: measurement.totals.outstanding(),
         connections: &connections,
         path: step.path.as_ref(),
+        held_back: step.held_back,
         service_time: &step.histograms.times[Time::Service],
         subject: plan.execution.subject,
         warmup_failed: measurement.warmup_failed,

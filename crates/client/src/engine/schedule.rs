@@ -5,7 +5,7 @@ use rand_distr::{Distribution, Exp1};
 
 use crate::{
     engine::share::Share,
-    plan::{Arrival, PartNumber, Together},
+    plan::{Arrival, Bursts, PartNumber, Together},
 };
 
 /// The times at which one worker's requests are due, in nanoseconds since the schedule's beginning,
@@ -16,6 +16,7 @@ pub struct Schedule {
     gap: f64,
     next: f64,
     random: Option<ChaCha8Rng>,
+    bursts: Option<Bursts>,
 }
 
 impl Schedule {
@@ -39,6 +40,7 @@ impl Schedule {
                 gap,
                 next: gap * part as f64 / parts as f64,
                 random: None,
+                bursts: None,
             });
         };
         // One stream of the generator per part: they are independent, and their sum is Poisson
@@ -49,14 +51,22 @@ impl Schedule {
             gap,
             next: 0.0,
             random: Some(random),
+            bursts: None,
         };
         schedule.advance();
         Some(schedule)
     }
 
+    /// Returns the same schedule with bursts.
+    #[must_use]
+    pub fn with_bursts(self, bursts: Option<Bursts>) -> Self {
+        Self { bursts, ..self }
+    }
+
     /// Returns the next time without taking it.
     pub fn peek(&self) -> u64 {
-        self.next as u64
+        let next = self.next;
+        self.bursts.map_or(next, |bursts| bursts.due(next)) as u64
     }
 
     /// Moves to the next time.
@@ -103,6 +113,13 @@ impl FixedSchedule {
         };
         schedule.find_own();
         Some(schedule)
+    }
+
+    /// Returns the same schedule with bursts.
+    #[must_use]
+    pub fn with_bursts(mut self, bursts: Option<Bursts>) -> Self {
+        self.all.bursts = bursts;
+        self
     }
 
     /// Returns the next time, and the connection that its request belongs to, without taking it.

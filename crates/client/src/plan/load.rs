@@ -13,6 +13,8 @@ pub struct Load {
     pub kind: Kind,
     /// The process by which requests come about.
     pub arrival: Arrival,
+    /// Bursts of an open loop; `None`: its rate stays the same.
+    pub bursts: Option<Bursts>,
     /// The callers that a due request of an open loop is for.
     pub assign: Assign,
     /// Limit on the requests of an open loop that are due and wait for a caller.
@@ -32,11 +34,19 @@ pub struct Load {
 }
 
 impl Load {
+    /// Returns the planned rate on average, in requests per second, where that between bursts is that of `arrival`;
+    /// `None` in a closed loop.
+    pub fn mean_rate(&self, arrival: Arrival) -> Option<f64> {
+        let rate = arrival.rate()?;
+        Some(self.bursts.map_or(rate, |bursts| bursts.mean_rate(rate)))
+    }
+
     /// Returns a closed loop of one caller that has 4 bytes echoed on one connection.
     pub fn one_caller(kind: Kind) -> Self {
         Self {
             kind,
             arrival: Arrival::Closed,
+            bursts: None,
             assign: Assign::Any,
             max_backlog: 0,
             callers: 1,
@@ -75,6 +85,45 @@ pub enum Arrival {
     },
 }
 
+/// Stretches of an open loop with another rate. Each is in the middle of a cycle, from the warm-up's end on.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bursts {
+    /// The rate in them, as a multiple of that between them.
+    pub factor: f64,
+    /// The length of each.
+    pub length: Duration,
+    /// The length of a cycle, at least twice that of a burst.
+    pub every: Duration,
+    /// The time before the first cycle.
+    pub after: Duration,
+}
+
+impl Bursts {
+    /// Returns the time at which a request is due that would be due at `time` without bursts, in nanoseconds since the
+    /// schedule's beginning: the times without bursts pass `factor` times as fast in a burst (time rescaling of a point
+    /// process).
+    pub fn due(&self, time: f64) -> f64 {
+        let [length, every, after] =
+            [self.length, self.every, self.after].map(|time| time.as_nanos() as f64);
+        let Some(since) = Some(time - after).filter(|since| *since > 0.0) else {
+            return time;
+        };
+        let before = every / 2.0;
+        let stretched = length * self.factor;
+        let cycle = every - length + stretched;
+        let cycles = (since / cycle).floor();
+        let within = since - cycles * cycle;
+        let in_burst = (within - before).clamp(0.0, stretched);
+        after + cycles * every + (within - in_burst) + in_burst / self.factor
+    }
+
+    /// Returns the mean rate over whole cycles, where that between bursts is `rate`.
+    pub fn mean_rate(&self, rate: f64) -> f64 {
+        let share = self.length.as_secs_f64() / self.every.as_secs_f64();
+        rate * (1.0 + share * (self.factor - 1.0))
+    }
+}
+
 impl Arrival {
     /// Returns the planned rate, in requests per second; `None` in a closed loop.
     pub fn rate(self) -> Option<f64> {
@@ -91,5 +140,46 @@ impl Arrival {
             Self::Constant(_) => "constant",
             Self::Poisson { .. } => "poisson",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_has_its_rate_in_the_middle_of_each_cycle() {
+        let bursts = Bursts {
+            factor: 5.0,
+            length: Duration::from_secs(2),
+            every: Duration::from_secs(10),
+            after: Duration::from_secs(3),
+        };
+        let base = 100.0;
+        let due = (0..10_000).map(|number| bursts.due(f64::from(number) * 1e9 / base) / 1e9);
+        let due: Vec<f64> = due.collect();
+        assert!(due.is_sorted());
+        let count = |from: f64, to: f64| {
+            let within = |time: &&f64| (from..to).contains(*time);
+            due.iter().filter(within).count()
+        };
+        for (from, to, expected) in [
+            (0.0, 3.0, 300),
+            (3.0, 8.0, 500),
+            (8.0, 10.0, 1000),
+            (10.0, 18.0, 800),
+            (18.0, 20.0, 1000),
+            (20.0, 28.0, 800),
+        ] {
+            let found = count(from - 1e-6, to - 1e-6);
+            assert!(found.abs_diff(expected) <= 1, "{from}: {found}");
+        }
+        assert!((bursts.mean_rate(base) - 180.0).abs() < 1e-9);
+        // Fewer requests, too.
+        let pause = Bursts {
+            factor: 0.5,
+            ..bursts
+        };
+        assert!((pause.due(13e9) - 14e9).abs() < 1.0, "{}", pause.due(13e9));
     }
 }

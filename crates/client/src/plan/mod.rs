@@ -9,7 +9,7 @@ mod together;
 
 pub use self::{
     execution::{Execution, Extent, Warmup},
-    load::{Arrival, Assign, Load},
+    load::{Arrival, Assign, Bursts, Load},
     part::{ClientPart, PartNumber, TooFewToShare},
     target::{
         Companion, Destination, OwnServer, ReplyLength, ServerEndpoint, StreamLimits, Trust,

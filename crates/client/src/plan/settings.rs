@@ -7,12 +7,13 @@ use std::{
 
 use netping_protocol::{frame::Reply, tls::Negotiated};
 use netping_results::{
+    burst::BurstSettings,
     connect::ChannelSecurity,
     run::{PartSettings, StepSettings},
 };
 
 use crate::{
-    plan::{Arrival, Assign, OwnServer, Plan, Trust},
+    plan::{Arrival, Assign, Load, OwnServer, Plan, Trust},
     transport::connect::socket_name,
 };
 
@@ -25,7 +26,8 @@ impl Plan {
         let is_http = self.target.url.scheme.is_http();
         StepSettings {
             arrivals: load.arrival.name().to_owned(),
-            planned_rate: load.arrival.rate(),
+            planned_rate: load.mean_rate(load.arrival),
+            bursts: burst_settings(load),
             seed: match load.arrival {
                 Arrival::Poisson { seed, .. } => Some(seed),
                 Arrival::Closed | Arrival::Constant(_) => None,
@@ -73,13 +75,23 @@ impl Plan {
                 of: part.client.of,
                 callers: part.callers,
                 connections: part.connections,
-                planned_rate: part.arrival.rate(),
+                planned_rate: load.mean_rate(part.arrival),
             }),
             anatomy: execution.anatomy,
             perf_events: execution.perf_events,
             bulk: None,
         }
     }
+}
+
+fn burst_settings(load: &Load) -> Option<BurstSettings> {
+    let (bursts, base_rate) = load.bursts.zip(load.arrival.rate())?;
+    Some(BurstSettings {
+        base_rate,
+        rate: base_rate * bursts.factor,
+        length: bursts.length.as_secs(),
+        every: bursts.every.as_secs(),
+    })
 }
 
 impl Trust {

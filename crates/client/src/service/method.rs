@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use super::{
     data::{Data, DataError},
     expect::{Check, ExpectedFields},
+    matching::Matching,
     schema::{Result, Schema},
 };
 use crate::{
@@ -59,6 +60,15 @@ impl Method {
     /// [`DataError`].
     pub fn expecting(&self, path: &Path) -> Result<Check, DataError> {
         Ok(Check::Fields(ExpectedFields::read(path, &self.0.output())?))
+    }
+
+    /// Returns the fields by which replies belong to messages.
+    ///
+    /// # Errors
+    /// [`DataError::Unfit`].
+    pub fn matching(&self, fields: &str) -> Result<Matching, DataError> {
+        let found = Matching::find(fields, &self.0.input(), &self.0.output());
+        found.map_err(|reason| DataError::Unfit(format!("--match: {reason}")))
     }
 }
 

@@ -6,6 +6,7 @@
 mod data;
 mod describe;
 mod expect;
+mod matching;
 mod method;
 mod reflection;
 mod schema;
@@ -14,6 +15,7 @@ pub use self::{
     data::{Data, DataError},
     describe::{describe, list, paths},
     expect::{Check, expected_body},
+    matching::{Key, Matching},
     method::{Method, prepared},
     schema::Schema,
 };

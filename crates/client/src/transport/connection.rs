@@ -1,6 +1,11 @@
 //! Transports and their connections, as the engine sees them.
 
-use std::{future::Future, net::SocketAddr, sync::Arc};
+use std::{
+    future::{Future, poll_fn},
+    net::SocketAddr,
+    pin::pin,
+    sync::Arc,
+};
 
 use netping_measure::connect::ConnectPhase;
 use netping_protocol::{payload::Exchange, tls::Negotiated};
@@ -121,6 +126,8 @@ pub struct Carried<'a> {
     last: u64,
     /// The times from each to the next, of the first million.
     pub gaps: Vec<u64>,
+    /// Nanoseconds for which the server's flow control, or its limit of streams, held the request back.
+    pub held_back: u64,
     /// When the server received the request and sent the reply, in nanoseconds since 1970; `None` if it was not asked.
     pub server_times: Option<(u64, u64)>,
 }
@@ -135,6 +142,7 @@ impl<'a> Carried<'a> {
             first: None,
             last: 0,
             gaps: Vec::new(),
+            held_back: 0,
             server_times: None,
         }
     }
@@ -149,5 +157,21 @@ impl<'a> Carried<'a> {
         }
         self.last = now;
         self.received += 1;
+    }
+
+    /// Sends, and notes for how long the server did not let it.
+    pub async fn held_back<O>(&mut self, sending: impl Future<Output = O>) -> O {
+        let mut sending = pin!(sending);
+        let mut since = None;
+        let sent = poll_fn(|cx| {
+            let polled = sending.as_mut().poll(cx);
+            if polled.is_pending() {
+                since.get_or_insert_with(self.now);
+            }
+            polled
+        });
+        let sent = sent.await;
+        self.held_back += since.map_or(0, |since| (self.now)() - since);
+        sent
     }
 }

@@ -17,6 +17,7 @@ use super::{
     http2,
     prepared::Prepared,
 };
+use crate::service::Matching;
 
 /// The longest deadline that gRPC can tell in seconds.
 const LONGEST_DEADLINE: Duration = Duration::from_secs(99_999_999);
@@ -111,6 +112,10 @@ impl Calls for MethodCalls {
 impl Conversation for MethodCalls {
     fn head(&self) -> &Head {
         &self.head
+    }
+
+    fn matching(&self) -> Option<Arc<Matching>> {
+        self.prepared.matching.clone()
     }
 
     fn put(&self, exchange: &Exchange, message: &mut Vec<u8>) {

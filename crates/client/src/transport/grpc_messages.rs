@@ -1,5 +1,8 @@
 //! Messages on open gRPC streams. A message is answered by the next one that comes and is not the answer to an earlier
-//! one.
+//! one; or, where a field tells which reply belongs to which message, by the next that has its value.
+
+#[cfg(test)]
+pub(crate) mod tests;
 
 use std::{
     cell::{Cell, RefCell},
@@ -9,6 +12,7 @@ use std::{
     num::{NonZeroU32, NonZeroU64},
     pin::pin,
     rc::Rc,
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Duration,
 };
@@ -23,21 +27,34 @@ use tokio::{
     time,
 };
 
-use crate::plan::StreamLimits;
+use crate::{
+    plan::StreamLimits,
+    service::{Key, Matching},
+};
 
 use super::{
     Carried, Connection, Failure, Milestones, Result, ServerEndpoint, Transport, connect,
     grpc_reply::{PREFIX, ReplyMessages, check_end, check_head},
-    http2::{self, Handle, Reader, SHORT, Streaming},
+    http2::{self, Handle, Io, Reader, SHORT, Streaming},
+    socket::Stream,
 };
 
 /// Time that a server has to end a stream after the answer to its last message.
 const FAREWELL: Duration = Duration::from_secs(10);
 
+/// Most messages without a reply on a stream where a field tells which reply is whose: those that were given up are
+/// among them.
+const MOST_AWAITED: usize = 10_000;
+
 /// A conversation on a stream.
 pub trait Conversation: Clone + 'static {
     /// Returns the head of the call that opens the stream.
     fn head(&self) -> &Head;
+
+    /// Returns the fields by which replies belong to messages; `None` if they come in the messages' order.
+    fn matching(&self) -> Option<Arc<Matching>> {
+        None
+    }
 
     /// Appends the exchange's current message, with its prefix.
     fn put(&self, exchange: &Exchange, message: &mut Vec<u8>);
@@ -69,40 +86,47 @@ impl<C: Conversation> Transport for Messages<C> {
 }
 
 /// A caller's handle on a connection, and its place there.
-pub struct MessageHandle<C> {
+pub struct MessageHandle<C, S: Io = Stream> {
     /// `None` until it calls. Dropped before the connection, on which its stream is cancelled then.
-    place: Option<Place>,
-    connection: Handle,
+    place: Option<Place<S>>,
+    connection: Handle<S>,
     conversation: C,
-    shared: Rc<Places>,
+    shared: Rc<Places<S>>,
     /// The current message, and its answer.
     message: Vec<u8>,
     answer: Rc<RefCell<Answer>>,
 }
 
 /// The place of one stream, which is opened by the first message and renewed when it is over.
-type Place = Rc<RefCell<Option<Rc<Line>>>>;
+type Place<S> = Rc<RefCell<Option<Rc<Line<S>>>>>;
 
 /// The places of a connection's streams.
-struct Places {
+struct Places<S: Io> {
     limits: StreamLimits,
+    matching: Option<Arc<Matching>>,
     /// Those that callers share by turns; empty if each has its own.
-    list: Vec<Place>,
+    list: Vec<Place<S>>,
     next: Cell<usize>,
 }
 
-impl Places {
-    fn new(limits: StreamLimits) -> Self {
+impl<S: Io> Places<S> {
+    fn new(limits: StreamLimits, matching: Option<Arc<Matching>>) -> Self {
         let count = limits.per_connection.map_or(0, NonZeroU32::get);
         Self {
             limits,
+            matching,
             list: (0..count).map(|_| Place::default()).collect(),
             next: Cell::new(0),
         }
     }
 
     /// Returns the stream in a place, opening it if there is none that takes messages.
-    fn line(&self, place: &Place, connection: &mut Handle, head: &Head) -> Result<Rc<Line>> {
+    fn line(
+        &self,
+        place: &Place<S>,
+        connection: &mut Handle<S>,
+        head: &Head,
+    ) -> Result<Rc<Line<S>>> {
         let mut place = place.borrow_mut();
         if let Some(line) = place.take_if(|line| line.is_over()) {
             line.answers.borrow().check()?;
@@ -111,13 +135,17 @@ impl Places {
             return Ok(Rc::clone(line));
         }
         let messages = self.limits.messages.map_or(u64::MAX, NonZeroU64::get);
-        let line = Rc::new(Line::open(connection, head, messages)?);
+        let answers = Answers {
+            matching: self.matching.clone(),
+            ..Answers::default()
+        };
+        let line = Rc::new(Line::open(connection, head, answers, messages)?);
         *place = Some(Rc::clone(&line));
         Ok(line)
     }
 
     /// Returns the place of a further caller.
-    fn next(&self) -> Place {
+    fn next(&self) -> Place<S> {
         let number = self.next.get();
         self.next.set(number + 1);
         match self.list.len() {
@@ -127,20 +155,21 @@ impl Places {
     }
 }
 
-impl<C> MessageHandle<C> {
-    fn new(connection: Handle, conversation: C, limits: StreamLimits) -> Self {
+impl<C: Conversation, S: Io> MessageHandle<C, S> {
+    pub(crate) fn new(connection: Handle<S>, conversation: C, limits: StreamLimits) -> Self {
+        let shared = Rc::new(Places::new(limits, conversation.matching()));
         Self {
             place: None,
             connection,
             conversation,
-            shared: Rc::new(Places::new(limits)),
+            shared,
             message: Vec::new(),
             answer: Rc::default(),
         }
     }
 }
 
-impl<C: Conversation> Connection for MessageHandle<C> {
+impl<C: Conversation, S: Io> Connection for MessageHandle<C, S> {
     fn share(&self) -> Option<Self> {
         Some(Self {
             place: None,
@@ -156,7 +185,7 @@ impl<C: Conversation> Connection for MessageHandle<C> {
         self.connection.is_spent()
     }
 
-    async fn call(&mut self, exchange: &Exchange, _: &mut Carried<'_>) -> Result<()> {
+    async fn call(&mut self, exchange: &Exchange, carried: &mut Carried<'_>) -> Result<()> {
         self.message.clear();
         self.conversation.put(exchange, &mut self.message);
         let long;
@@ -174,8 +203,9 @@ impl<C: Conversation> Connection for MessageHandle<C> {
         let place = self.place.get_or_insert_with(|| self.shared.next());
         let mut waiting = loop {
             let line = self.shared.line(place, &mut self.connection, head)?;
+            let sending = line.send(body, &message[PREFIX..], &self.answer);
             // One that another caller has used up, or the server ended, does not take it.
-            if let Some(waiting) = line.send(body, &self.answer).await? {
+            if let Some(waiting) = carried.held_back(sending).await? {
                 break waiting;
             }
         };
@@ -189,8 +219,8 @@ impl<C: Conversation> Connection for MessageHandle<C> {
 }
 
 /// An open stream.
-struct Line {
-    stream: Rc<Streaming>,
+struct Line<S: Io> {
+    stream: Rc<Streaming<S>>,
     answers: Rc<RefCell<Answers>>,
     /// Held by the caller that sends.
     sending: Mutex<()>,
@@ -205,23 +235,28 @@ struct Line {
 }
 
 /// The wait for an answer. Where it is given up, or the answer is wrong, the stream takes no more messages: what comes
-/// on it may answer another one.
-struct Waiting {
-    line: Rc<Line>,
+/// on it may answer another one, unless a field tells.
+struct Waiting<S: Io> {
+    line: Rc<Line<S>>,
     is_answered: bool,
 }
 
-impl Drop for Waiting {
+impl<S: Io> Drop for Waiting<S> {
     fn drop(&mut self) {
-        if !self.is_answered {
+        if !self.is_answered && !self.line.answers.borrow().tells_late_ones() {
             self.line.left.set(0);
         }
     }
 }
 
-impl Line {
-    fn open(connection: &mut Handle, head: &Head, messages: u64) -> Result<Self> {
-        let answers = Rc::<RefCell<Answers>>::default();
+impl<S: Io> Line<S> {
+    fn open(
+        connection: &mut Handle<S>,
+        head: &Head,
+        answers: Answers,
+        messages: u64,
+    ) -> Result<Self> {
+        let answers = Rc::new(RefCell::new(answers));
         let stream = connection.stream(head, Rc::clone(&answers) as Rc<RefCell<dyn Reader>>)?;
         let stream = Rc::new(stream);
         let is_left = Rc::<Notify>::default();
@@ -242,12 +277,14 @@ impl Line {
         self.left.get() == 0 || self.stream.is_over() || self.answers.borrow().has_ended
     }
 
-    /// Sends a message, and returns the wait for its answer; `None` if it is over.
+    /// Sends a message, without its prefix `message`, as far as the server's flow control lets it go, and returns the
+    /// wait for its answer; `None` if the stream is over.
     async fn send(
         self: Rc<Self>,
         body: Body<'_>,
+        message: &[u8],
         answer: &Rc<RefCell<Answer>>,
-    ) -> Result<Option<Waiting>> {
+    ) -> Result<Option<Waiting<S>>> {
         let _turn = self.sending.lock().await;
         if self.answers.borrow().check().is_err() {
             self.left.set(0);
@@ -263,15 +300,18 @@ impl Line {
         }
         self.left.set(self.left.get() - 1);
         self.is_closed.set(is_last);
-        self.answers.borrow_mut().expect(answer);
-        Ok(Some(Waiting {
+        self.answers.borrow_mut().expect(message, answer);
+        let waiting = Waiting {
             line: Rc::clone(&self),
             is_answered: false,
-        }))
+        };
+        // A failure is that of all who wait.
+        let _ = self.stream.sent().await;
+        Ok(Some(waiting))
     }
 }
 
-impl Drop for Line {
+impl<S: Io> Drop for Line<S> {
     fn drop(&mut self) {
         if self.is_closed.get() {
             self.is_left.notify_one();
@@ -282,7 +322,11 @@ impl Drop for Line {
 }
 
 /// Waits for the end of a stream, and tells those who wait for answers; not for long once nobody does.
-async fn watch(stream: Rc<Streaming>, answers: Rc<RefCell<Answers>>, is_left: Rc<Notify>) {
+async fn watch<S: Io>(
+    stream: Rc<Streaming<S>>,
+    answers: Rc<RefCell<Answers>>,
+    is_left: Rc<Notify>,
+) {
     let mut end = pin!(stream.end());
     let end = tokio::select! {
         end = &mut end => end,
@@ -319,11 +363,14 @@ impl Answer {
     }
 }
 
-/// The answers that are awaited on a stream, in the order of their messages.
+/// The answers that are awaited on a stream.
 #[derive(Default)]
 struct Answers {
     cut: ReplyMessages,
-    awaited: VecDeque<Rc<RefCell<Answer>>>,
+    /// The fields by which they are told apart; `None` if they come in the messages' order.
+    matching: Option<Arc<Matching>>,
+    /// In the order of their messages, each with the value in its message, if that tells.
+    awaited: VecDeque<(Option<Key>, Rc<RefCell<Answer>>)>,
     /// One came that answers no message.
     is_surplus: bool,
     /// No more will come.
@@ -332,24 +379,33 @@ struct Answers {
 
 impl Answers {
     /// Awaits an answer to a message that has been sent.
-    fn expect(&mut self, answer: &Rc<RefCell<Answer>>) {
+    fn expect(&mut self, message: &[u8], answer: &Rc<RefCell<Answer>>) {
         answer.borrow_mut().outcome = None;
-        self.awaited.push_back(Rc::clone(answer));
+        let matching = self.matching.as_ref();
+        let key = matching.map(|own| own.of_message(message));
+        self.awaited.push_back((key, Rc::clone(answer)));
+    }
+
+    /// Returns true if an answer that comes late is not taken for that of another message.
+    fn tells_late_ones(&self) -> bool {
+        self.matching.is_some() && self.awaited.len() < MOST_AWAITED
     }
 
     /// Fails if one came that answers no message.
     fn check(&self) -> Result<()> {
-        if self.is_surplus {
-            return Err(Failure::mismatch("came without a message"));
-        }
-        Ok(())
+        let detail = match &self.matching {
+            _ if !self.is_surplus => return Ok(()),
+            Some(_) => "has the --match value of no message that waits for one",
+            None => "came without a message",
+        };
+        Err(Failure::mismatch(detail))
     }
 
     fn end_with(&mut self, end: Result<()>) {
         self.has_ended = true;
         let missing = || Failure::request(ErrorKind::Eof, "the server ended the stream instead");
         let failure = end.err().unwrap_or_else(missing);
-        for answer in self.awaited.drain(..) {
+        for (_, answer) in self.awaited.drain(..) {
             answer.borrow_mut().tell(Err(failure.clone()));
         }
     }
@@ -363,12 +419,15 @@ impl Reader for Answers {
     fn data(&mut self, data: &[u8]) -> Result<()> {
         let Self {
             cut,
+            matching,
             awaited,
             is_surplus,
             ..
         } = self;
         cut.feed(data, |message| {
-            if let Some(answer) = awaited.pop_front() {
+            let key = matching.as_ref().map(|own| own.of_reply(message));
+            let place = awaited.iter().position(|(own, _)| *own == key);
+            if let Some((_, answer)) = place.and_then(|at| awaited.remove(at)) {
                 let mut answer = answer.borrow_mut();
                 answer.reply.clear();
                 answer.reply.extend_from_slice(message);
@@ -382,256 +441,5 @@ impl Reader for Answers {
 
     fn end(&mut self, last: &Fields) -> Result<()> {
         check_end(last)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::Future;
-
-    use bytes::BytesMut;
-    use h2::{RecvStream, SendStream, server};
-    use http::{HeaderMap, Request, Response};
-    use netping_http2::Config;
-    use netping_protocol::frame::Reply;
-    use tokio::{net::UnixStream, sync::mpsc, task::LocalSet, time::timeout};
-
-    use super::*;
-    use crate::transport::{http2::prepare, socket::Stream};
-
-    /// Sends the number of the caller's request, and wants it back.
-    #[derive(Debug, Clone)]
-    struct Numbers(Head);
-
-    impl Conversation for Numbers {
-        fn head(&self) -> &Head {
-            &self.0
-        }
-
-        fn put(&self, exchange: &Exchange, message: &mut Vec<u8>) {
-            message.extend_from_slice(&number(exchange.caller() * 1000 + exchange.sequence()));
-        }
-
-        fn examine(&self, _: &Exchange, message: &[u8], reply: &[u8]) -> Result<()> {
-            let wrong = || Failure::mismatch("is another number");
-            (message == reply).then_some(()).ok_or_else(wrong)
-        }
-    }
-
-    /// Returns a message with a number.
-    fn number(number: u32) -> Vec<u8> {
-        [&[0, 0, 0, 0, 4], &number.to_be_bytes()[..]].concat()
-    }
-
-    /// A stream at the server.
-    struct Served {
-        request: RecvStream,
-        reply: SendStream<Bytes>,
-    }
-
-    impl Served {
-        /// Returns the next message; `None` at the stream's end.
-        async fn message(&mut self) -> Option<Bytes> {
-            let mut message = BytesMut::new();
-            while message.len() < 9 {
-                let part = self.request.data().await?.ok()?;
-                message.extend_from_slice(&part);
-            }
-            Some(message.freeze())
-        }
-
-        fn send(&mut self, bytes: impl Into<Bytes>) {
-            self.reply.send_data(bytes.into(), false).unwrap();
-        }
-
-        fn end(&mut self, status: &str) {
-            let mut trailers = HeaderMap::new();
-            trailers.insert("grpc-status", status.parse().unwrap());
-            self.reply.send_trailers(trailers).unwrap();
-        }
-    }
-
-    /// Lets a client use a connection whose streams are served by `serve`; returns the client's result, and the number of
-    /// streams.
-    async fn connected<F: Future<Output = ()> + 'static, O>(
-        limits: StreamLimits,
-        serve: fn(Served) -> F,
-        client: impl AsyncFnOnce(MessageHandle<Numbers>) -> O,
-    ) -> (O, usize) {
-        let run = async {
-            let (near, far) = UnixStream::pair().unwrap();
-            let (told, mut streams) = mpsc::unbounded_channel();
-            task::spawn_local(async move {
-                let mut connection = server::handshake(far).await.unwrap();
-                while let Some(Ok((request, mut respond))) = connection.accept().await {
-                    let head = Response::builder().header("content-type", "application/grpc");
-                    let head = head.body(()).unwrap();
-                    let reply = respond.send_response(head, false).unwrap();
-                    let request = request.into_body();
-                    let _ = told.send(());
-                    task::spawn_local(serve(Served { request, reply }));
-                }
-            });
-            let connection = Handle::open(Stream::Unix(near), Config::default()).await;
-            let request = Request::post("http://localhost/").body(()).unwrap();
-            let conversation = Numbers(prepare(&request));
-            let handle = MessageHandle::new(connection.unwrap(), conversation, limits);
-            let result = client(handle).await;
-            let mut opened = 0;
-            while streams.recv().await.is_some() {
-                opened += 1;
-            }
-            (result, opened)
-        };
-        let run = timeout(Duration::from_mins(1), run);
-        LocalSet::new().run_until(run).await.unwrap()
-    }
-
-    async fn call(handle: &mut MessageHandle<Numbers>, exchange: &Exchange) -> Option<ErrorKind> {
-        let now = || 0;
-        let called = handle.call(exchange, &mut Carried::start(&now)).await;
-        called.err().map(|failure| failure.kind)
-    }
-
-    /// Makes so many calls of one caller, one after the other; returns their failures' kinds, and the number of streams.
-    async fn calls<F: Future<Output = ()> + 'static>(
-        count: u32,
-        per_stream: u64,
-        serve: fn(Served) -> F,
-    ) -> (Vec<Option<ErrorKind>>, usize) {
-        let limits = StreamLimits {
-            messages: NonZeroU64::new(per_stream),
-            ..StreamLimits::default()
-        };
-        connected(limits, serve, async |mut handle| {
-            let mut exchange = Exchange::new(0, 0, Reply::Echo);
-            let mut kinds = Vec::new();
-            for _ in 0..count {
-                kinds.push(call(&mut handle, &exchange).await);
-                exchange.advance();
-                // What comes after a reply is there before the next message.
-                time::sleep(Duration::from_millis(1)).await;
-            }
-            kinds
-        })
-        .await
-    }
-
-    const ONE: StreamLimits = StreamLimits {
-        per_connection: NonZeroU32::new(1),
-        messages: None,
-    };
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn callers_that_share_a_stream_have_their_own_answers() {
-        let three_at_a_time = |mut stream: Served| async move {
-            let mut messages = Vec::new();
-            while let Some(message) = stream.message().await {
-                messages.push(message);
-                if messages.len() == 3 {
-                    let together = mem::take(&mut messages).concat();
-                    stream.send(together);
-                }
-            }
-            stream.end("0");
-        };
-        let client = async |first: MessageHandle<Numbers>| {
-            let handles = [first.share().unwrap(), first.share().unwrap(), first];
-            let callers = (1..).zip(handles).map(async |(caller, mut handle)| {
-                let mut exchange = Exchange::new(caller, 0, Reply::Echo);
-                for _ in 0..20 {
-                    assert_eq!(call(&mut handle, &exchange).await, None);
-                    exchange.advance();
-                }
-            });
-            futures_util::future::join_all(callers).await;
-        };
-        let ((), streams) = connected(ONE, three_at_a_time, client).await;
-        assert_eq!(streams, 1);
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn the_answer_to_a_message_that_was_given_up_is_nobodys() {
-        let late = |mut stream: Served| async move {
-            while let Some(message) = stream.message().await {
-                time::sleep(Duration::from_millis(20)).await;
-                stream.send(message);
-            }
-        };
-        let client = async |mut handle: MessageHandle<Numbers>| {
-            let mut exchange = Exchange::new(0, 0, Reply::Echo);
-            let given_up = timeout(Duration::from_millis(1), call(&mut handle, &exchange));
-            assert!(given_up.await.is_err());
-            exchange.advance();
-            call(&mut handle, &exchange).await
-        };
-        assert_eq!(connected(ONE, late, client).await, (None, 2));
-    }
-
-    async fn echo(mut stream: Served) {
-        while let Some(message) = stream.message().await {
-            // In two parts, within the prefix.
-            let (one, other) = message.split_at(3);
-            stream.send(one.to_vec());
-            stream.send(other.to_vec());
-        }
-        stream.end("0");
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn messages_have_one_stream_or_as_many_as_were_asked_for() {
-        assert_eq!(calls(7, 0, echo).await, (vec![None; 7], 1));
-        assert_eq!(calls(7, 3, echo).await, (vec![None; 7], 3));
-        assert_eq!(calls(3, 1, echo).await, (vec![None; 3], 3));
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn a_stream_that_ends_between_messages_costs_none() {
-        let once = |mut stream: Served| async move {
-            let message = stream.message().await.unwrap();
-            stream.send(message);
-            stream.end("0");
-        };
-        assert_eq!(calls(3, 0, once).await, (vec![None; 3], 3));
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn a_stream_that_ends_instead_of_a_reply_fails_its_message() {
-        let failed = |kind| (vec![Some(kind); 2], 2);
-        let fine = |mut stream: Served| async move {
-            stream.message().await;
-            stream.end("0");
-        };
-        assert_eq!(calls(2, 0, fine).await, failed(ErrorKind::Eof));
-        let busy = |mut stream: Served| async move {
-            stream.message().await;
-            stream.end("14");
-        };
-        assert_eq!(calls(2, 0, busy).await, failed(ErrorKind::Grpc(14)));
-        let reset = |mut stream: Served| async move {
-            stream.message().await;
-            stream.reply.send_reset(h2::Reason::INTERNAL_ERROR);
-        };
-        assert_eq!(calls(2, 0, reset).await, failed(ErrorKind::Reset));
-    }
-
-    #[tokio::test(flavor = "current_thread")]
-    async fn each_message_has_one_reply_and_its_own() {
-        let failed = |kinds: [Option<ErrorKind>; 3]| kinds.to_vec();
-        let mismatch = Some(ErrorKind::Mismatch);
-        let wrong = |mut stream: Served| async move {
-            while stream.message().await.is_some() {
-                stream.send(number(7));
-            }
-        };
-        let (kinds, _) = calls(3, 0, wrong).await;
-        assert_eq!(kinds, failed([mismatch; 3]));
-        let twice = |mut stream: Served| async move {
-            while let Some(message) = stream.message().await {
-                stream.send([&message[..], &message].concat());
-            }
-        };
-        let (kinds, streams) = calls(3, 0, twice).await;
-        assert_eq!((kinds, streams), (failed([None, mismatch, None]), 2));
     }
 }

@@ -7,7 +7,7 @@ pub mod failure;
 mod framed;
 pub(crate) mod grpc_call;
 pub(crate) mod grpc_h2;
-mod grpc_messages;
+pub(crate) mod grpc_messages;
 pub(crate) mod grpc_reply;
 mod grpc_tonic;
 mod http;

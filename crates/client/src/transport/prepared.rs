@@ -10,7 +10,7 @@ use netping_protocol::{pool::Pool, target::Target};
 use prost_reflect::{DynamicMessage, MessageDescriptor};
 
 use super::failure::Failure;
-use crate::service::Check;
+use crate::service::{Check, Matching};
 
 /// Requests that differ only in their bodies, and the check of their replies. By default they are
 /// HTTP's `GET`.
@@ -38,6 +38,8 @@ pub struct Prepared {
     pub check: Check,
     /// The type of a reply's messages; `None`: its body is text.
     pub reply: Option<MessageDescriptor>,
+    /// The fields by which replies belong to the messages of a stream; `None`: they come in the messages' order.
+    pub matching: Option<Arc<Matching>>,
     /// Keeps replies; not in a run that is measured.
     pub kept: Option<Kept>,
 }

@@ -9,6 +9,7 @@ pub mod moments;
 pub mod outliers;
 pub mod precision;
 pub mod queue;
+pub mod recovery;
 #[cfg(test)]
 pub(crate) mod simulation;
 pub mod slowdown;

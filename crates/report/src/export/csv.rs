@@ -138,7 +138,7 @@ impl CsvRow {
     /// The metrics of a step, or of the measurement that it is a trial of: `of` returns values with
     /// their 95 % intervals.
     fn metrics(&mut self, step: &Step, of: impl Fn(&Metric) -> Measured) {
-        let mut metrics = metric::BULK.to_vec();
+        let mut metrics = [metric::BULK, metric::of_probes([step])].concat();
         if step.settings.bulk.is_none() {
             metrics = [&[&metric::RATE], metric::TIMES, metric::COSTS, metric::PATH].concat();
             metrics.extend(metric::of_streams([step]));

@@ -165,7 +165,9 @@ fn bulk(all: &[Measurement<'_>]) -> String {
         setting(Column::number("streams"), |of| of.streams.to_string()),
         trials(all),
     ];
-    columns.extend(metric::BULK.iter().map(|metric| estimates(metric, all)));
+    let steps = all.iter().flat_map(|own| own.trials.iter().copied());
+    let metrics = metric::BULK.iter().chain(metric::of_probes(steps));
+    columns.extend(metrics.map(|metric| estimates(metric, all)));
     columns.push(failed(all));
     table(&columns)
 }

@@ -60,9 +60,11 @@ fn measurements(title: &str, run: &Run, is_bulk: bool) -> Markup {
     let names = settings.iter().flat_map(BTreeMap::keys);
     let different: BTreeSet<&String> = names.filter(|name| !shared.contains_key(*name)).collect();
     let mut metrics = if is_bulk { metric::BULK } else { metric::PAGE }.to_vec();
-    if !is_bulk {
-        metrics.extend(metric::of_streams(&run.steps));
-    }
+    metrics.extend(if is_bulk {
+        metric::of_probes(&run.steps)
+    } else {
+        metric::of_streams(&run.steps)
+    });
     let varied: Vec<String> = different
         .iter()
         .map(|name| name.replace('_', " "))

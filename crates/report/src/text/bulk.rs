@@ -4,13 +4,17 @@ use netping_measure::path::PathAccount;
 use netping_results::{
     bulk::{BulkSettings, SERVERS_CHOICE},
     estimate::estimate,
-    format::{self, on_one_line, thousands},
+    format::{self, nanos_as_micros, on_one_line, thousands},
     metric,
+    probe::ProbeSummary,
     run::{Measurement, Run},
 };
 
 use crate::{
-    finding::{MetricColumn, change_cells, hold_together, interval, missing, pair_of, value_of},
+    finding::{
+        MetricColumn, change_cells, hold_together, interval, missing, pair_of, value_of,
+        value_with_interval,
+    },
     path,
     table::{Column, Table},
 };
@@ -32,19 +36,19 @@ const SETTINGS: [Setting; 5] = [
     (Column::number("frame"), |_, of| or_default(of.frame_bytes)),
 ];
 
-/// Returns the columns of the results, with this one of the time to the first byte.
-fn result_columns(first_byte: &MetricColumn) -> [Column; 9] {
-    [
+/// Returns the columns of the results, with these of times.
+fn result_columns(times: &[MetricColumn]) -> Vec<Column> {
+    let mut columns = vec![
         Column::number("GiB/s"),
         Column::number("95% interval"),
         Column::number("cli s/GiB").spare(3),
         Column::number("srv s/GiB").spare(2),
         Column::number("in kernel").spare(5),
         Column::number("softirq s/GiB").spare(6),
-        first_byte.column().spare(4),
-        Column::number("runs"),
-        Column::number("failed"),
-    ]
+    ];
+    columns.extend(times.iter().map(|own| own.column().spare(4)));
+    columns.extend([Column::number("runs"), Column::number("failed")]);
+    columns
 }
 
 const COMPARED: [Column; 3] = [
@@ -75,14 +79,17 @@ pub(super) fn text(run: &Run) -> String {
     title.extend(settings.verify.then(|| "verified".to_owned()));
     let compared = run.compared();
     let mut columns: Vec<Column> = varied.iter().map(|(column, _)| column.clone()).collect();
-    let first_byte = MetricColumn::of(&metric::BULK_FIRST_BYTE, &measurements);
-    columns.extend(result_columns(&first_byte));
+    let times = [&metric::BULK_FIRST_BYTE].into_iter();
+    let times = times.chain(metric::of_probes(&run.steps).iter().copied());
+    let times = times.map(|metric| MetricColumn::of(metric, &measurements));
+    let times: Vec<MetricColumn> = times.collect();
+    columns.extend(result_columns(&times));
     if !compared.is_empty() {
         columns.extend(COMPARED);
     }
     let row = |(own, settings): &(&Measurement<'_>, &BulkSettings)| {
         let mut row: Vec<String> = varied.iter().map(|(_, of)| of(own, settings)).collect();
-        row.extend(results(own, &first_byte));
+        row.extend(results(own, &times));
         if !compared.is_empty() {
             let pair = pair_of(&compared, own);
             row.extend(change_cells(
@@ -100,6 +107,7 @@ pub(super) fn text(run: &Run) -> String {
     let missing = all.iter().filter_map(|(own, _)| missing(metric::BULK, own));
     lines.extend(missing);
     lines.extend(all.iter().filter_map(|(own, _)| limit(own)));
+    lines.extend(all.iter().filter_map(|(own, _)| probe(own)));
     if !compared.is_empty() {
         let hold = hold_together(run.family().claims);
         lines.push(format!(
@@ -110,10 +118,10 @@ pub(super) fn text(run: &Run) -> String {
     lines.join("\n")
 }
 
-fn results(own: &Measurement<'_>, first_byte: &MetricColumn) -> [String; 9] {
+fn results(own: &Measurement<'_>, times: &[MetricColumn]) -> Vec<String> {
     let cell = |metric| value_of(metric, own);
     let failed = own.trials.iter().filter(|step| step.bulk.is_none()).count();
-    [
+    let mut row = vec![
         cell(&metric::BULK_RATE),
         interval(
             metric::BULK_RATE.reading([]),
@@ -123,10 +131,31 @@ fn results(own: &Measurement<'_>, first_byte: &MetricColumn) -> [String; 9] {
         cell(&metric::BULK_SERVER_CPU),
         cell(&metric::BULK_SERVER_SYSTEM),
         cell(&metric::BULK_SOFTIRQ),
-        first_byte.cell(own),
-        own.trials.len().to_string(),
-        failed.to_string(),
-    ]
+    ];
+    row.extend(times.iter().map(|column| column.cell(own)));
+    row.extend([own.trials.len().to_string(), failed.to_string()]);
+    row
+}
+
+/// Says what the streams did to small requests: by the median of each run, and by the times of all runs together.
+fn probe(own: &Measurement<'_>) -> Option<String> {
+    let all = ProbeSummary::sum(own.trials.iter().filter_map(|step| step.probe.as_deref()))?;
+    let added = estimate(&metric::PROBE_ADDED_P50, own);
+    let mut parts = vec![format!(
+        "the streams added {} us to p50",
+        value_with_interval(&metric::PROBE_ADDED_P50, added)
+    )];
+    let p99 = [&all.idle, &all.loaded].map(|own| own.time.quantile(99.0));
+    parts.push(match p99 {
+        [Some(_), Some(_)] => {
+            let [idle, loaded] = p99.map(nanos_as_micros);
+            format!("p99 of all runs was {idle} us idle, {loaded} us loaded")
+        }
+        _ => "too few for p99".to_owned(),
+    });
+    parts.extend((all.failed > 0).then(|| format!("{} failed", all.failed)));
+    let name = on_one_line(&own.long_name());
+    Some(format!("{name}: small requests: {}", parts.join("; ")))
 }
 
 fn or_default(bytes: Option<u64>) -> String {

@@ -2,6 +2,7 @@
 
 use netping_measure::times::Time;
 use netping_results::{
+    burst,
     format::{plural, thousands},
     metric::{self, Metric},
     run::{Kind, Measurement, Run, Step, StepSettings},
@@ -72,6 +73,7 @@ impl Rows {
             + behind
             + &message_line(step)
             + &stream_line(step)
+            + &burst_line(step)
             + &anatomy_lines(step)
             + &path_line(step)
             + &balance_lines(step)
@@ -220,6 +222,11 @@ fn stream_line(step: &Step) -> String {
         cell(&metric::FIRST_MESSAGE_P99),
         gaps.unwrap_or_default(),
     )
+}
+
+/// Returns what a step's bursts did, if it had any.
+fn burst_line(step: &Step) -> String {
+    burst::in_words(step).map_or_else(String::new, |line| format!("\n  {line}"))
 }
 
 /// Returns the parts of a step's round trips, and what they took of both sides, if they were asked for.

@@ -830,6 +830,7 @@ pub fn step(
             deadline_seconds: None,
             events: false,
             messages_per_stream: None,
+            bursts: None,
             streams_per_connection: None,
             warmup_seconds: 1.0,
             duration_seconds: Some(f64::from(seconds)),
@@ -873,7 +874,9 @@ pub fn step(
         security: None,
         connect: BTreeMap::new(),
         bulk: None,
+        probe: None,
         messages: None,
+        held_back: None,
         anatomy: None,
         fairness: Fairness::of(
             (0..callers as u64)

@@ -126,7 +126,7 @@ impl FromStr for Gate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let metrics = metric::of_steps().chain(metric::BULK.iter().copied());
+        let metrics = metric::of_steps().chain(metric::of_bulk());
         let example = "p99>+5%, rate<-3% or errors>+0.1%";
         Condition::parse(text, metrics, |_, limit| change(limit), example).map(Self)
     }

@@ -147,6 +147,10 @@ fn check_step(step: &Step) -> Result<(), String> {
         ("planned_rate", settings.planned_rate),
         ("warmup_seconds", Some(settings.warmup_seconds)),
         ("client_cpu_us_per_request", cost.client_cpu_us_per_request),
+        (
+            "probes_per_s",
+            settings.bulk.as_ref().and_then(|own| own.probes_per_s),
+        ),
         ("bulk.seconds", bulk.map(|own| own.seconds)),
         ("first_byte_seconds", bulk.map(|own| own.first_byte_seconds)),
         ("gib_per_second", bulk.map(|own| own.gib_per_second)),
@@ -316,6 +320,15 @@ fn check_times(step: &Step) -> Result<(), String> {
             ("sent_per_s", Some(messages.sent_per_s)),
             ("received_per_s", Some(messages.received_per_s)),
         ])?;
+    }
+    if let Some(probe) = &step.probe {
+        check_time("probe.idle", &probe.idle.histogram, &probe.idle.time)?;
+        check_time("probe.loaded", &probe.loaded.histogram, &probe.loaded.time)?;
+    }
+    if let Some(own) = &step.held_back
+        && own.requests > summary.accounting.ok
+    {
+        return Err("held_back has more requests than succeeded".to_owned());
     }
     step.connect
         .values()

@@ -8,6 +8,7 @@ use netping_measure::{
     connect::ConnectPhase,
     cost::Cost,
     fairness::{Fairness, PerConnection},
+    messages::HeldBack,
     path::PathAccount,
     statistics::precision::Precision,
     status::Status,
@@ -21,6 +22,7 @@ use crate::{
     anatomy::AnatomySummary,
     connect::ChannelSecurity,
     messages::MessageSummary,
+    probe::ProbeSummary,
     run::{Step, StepSettings},
     times::Times,
     warning::{CountersDisagree, PartsMissing, ServerShared, Severity, TooFewSamples, Warning},
@@ -96,7 +98,10 @@ pub(super) fn merge(
         security: security(&steps),
         connect,
         bulk: bulk(&steps, common.seconds),
+        probe: ProbeSummary::sum(steps.iter().filter_map(|step| step.probe.as_deref()))
+            .map(Box::new),
         messages,
+        held_back: held_back(&steps),
         anatomy,
         fairness: fairness(&steps),
         path: path(&steps),
@@ -108,6 +113,15 @@ pub(super) fn merge(
         summary,
     };
     Ok((step, common))
+}
+
+/// Adds up the messages that were held back.
+fn held_back(steps: &[&Step]) -> Option<HeldBack> {
+    let all = steps.iter().filter_map(|step| step.held_back);
+    all.reduce(|mut sum, own| {
+        sum.add(own);
+        sum
+    })
 }
 
 /// Returns what all clients must have been asked for. Those that share a load were asked for the whole.

@@ -124,6 +124,17 @@ pub fn of_streams<'a>(steps: impl IntoIterator<Item = &'a Step>) -> List {
     if streams { STREAMS } else { &[] }
 }
 
+/// Returns the metrics of bulk streams and of small requests beside them.
+pub fn of_bulk() -> impl Iterator<Item = &'static Metric> + Clone {
+    BULK.iter().chain(PROBE).copied()
+}
+
+/// Returns the metrics of small requests beside bulk streams, if there are such among the steps.
+pub fn of_probes<'a>(steps: impl IntoIterator<Item = &'a Step>) -> List {
+    let probes = steps.into_iter().any(|step| step.probe.is_some());
+    if probes { PROBE } else { &[] }
+}
+
 /// Returns the metrics of this name among `all`. Errors have two, in different units.
 ///
 /// # Errors
@@ -273,7 +284,7 @@ impl Metric {
 
     /// Returns true for a metric of bulk streams.
     pub fn is_bulk(&self) -> bool {
-        BULK.contains(&self)
+        of_bulk().any(|own| own == self)
     }
 
     /// Returns true for a value that the few longest times make: a quantile beyond p99, or the
@@ -336,7 +347,7 @@ mod tests {
 
     #[test]
     fn names_are_unique_but_for_the_two_units_of_errors() {
-        let all: Vec<&Metric> = of_steps().chain(BULK.iter().copied()).collect();
+        let all: Vec<&Metric> = of_steps().chain(of_bulk()).collect();
         for (at, metric) in all.iter().enumerate() {
             assert!(!all[..at].contains(metric), "{}", metric.name);
             assert!(

@@ -6,7 +6,7 @@ use netping_measure::{
 };
 
 use super::{Better, Metric, Scale, Source, Unit};
-use crate::run::Step;
+use crate::{burst::recoveries, run::Step};
 
 /// Declares metrics, each with its name, title, label and key, its unit, better direction and scale,
 /// and its definition and source.
@@ -47,6 +47,13 @@ fn first_message(step: &Step, percent: f64) -> Option<f64> {
 fn message_gap(step: &Step, percent: f64) -> Option<f64> {
     let gap = step.messages.as_ref()?.message_gap.as_ref()?;
     gap.time.quantile(percent).map(|time| time as f64)
+}
+
+/// Returns a quantile, in per cent, of the response times of a step's probe: idle, and beside the streams.
+fn probe(step: &Step, percent: f64) -> Option<[f64; 2]> {
+    let probe = step.probe.as_ref()?;
+    let [idle, loaded] = [&probe.idle, &probe.loaded].map(|own| own.time.quantile(percent));
+    Some([idle? as f64, loaded? as f64])
 }
 
 metrics! {
@@ -131,6 +138,10 @@ metrics! {
     MESSAGE_GAP_MAX: "message-gap-max", "gap max us", "message gap max", "message_gap_max", Nanos, Lower, Logarithmic,
         "Longest time from one message of a stream to the next",
         Step(|step| Some(step.messages.as_ref()?.message_gap.as_ref()?.time.max? as f64));
+    /// The longest time until the server has recovered from a burst.
+    RECOVERY: "recovery", "recovery us", "recovery", "recovery", Nanos, Lower, Linear,
+        "Longest time from a burst's end until p99 was as before it, in whole seconds; at least, where it never was",
+        Step(|step| Some(recoveries(step)?.longest() as f64 * 1e9));
     /// CPU time of the client per request.
     CLIENT_CPU: "client-cpu", "cli us", "client CPU", "client_cpu_us_per_request", CpuMicros, Lower, Logarithmic,
         "CPU time of the client for each request", Step(|step| step.cost.client_cpu_us_per_request);
@@ -181,6 +192,28 @@ metrics! {
         CpuPerGib, Lower, Linear,
         "CPU time of soft interrupts on the server's machine for each GiB",
         Step(|step| step.bulk.as_ref()?.server_softirq_seconds_per_gib);
+    /// The median response time of a small request before bulk streams.
+    PROBE_IDLE_P50: "probe-idle-p50", "idle p50 us", "idle p50", "probe_idle_p50", Nanos, Lower, Logarithmic,
+        "Median response time of a small request before the streams", Step(|step| Some(probe(step, 50.0)?[0]));
+    /// The median response time of a small request beside bulk streams.
+    PROBE_P50: "probe-p50", "loaded p50 us", "loaded p50", "probe_p50", Nanos, Lower, Logarithmic,
+        "Median response time of a small request beside the streams", Step(|step| Some(probe(step, 50.0)?[1]));
+    /// By how much bulk streams raise the median response time of a small request.
+    PROBE_ADDED_P50: "probe-added-p50", "added p50 us", "added p50", "probe_added_p50", Nanos, Lower, Linear,
+        "Difference that the streams make to the median response time of a small request",
+        Step(|step| probe(step, 50.0).map(|[idle, loaded]| loaded - idle));
+    /// The 99th percentile of the response time of a small request before bulk streams.
+    PROBE_IDLE_P99: "probe-idle-p99", "idle p99 us", "idle p99", "probe_idle_p99", Nanos, Lower, Logarithmic,
+        "99th percentile of the response time of a small request before the streams",
+        Step(|step| Some(probe(step, 99.0)?[0]));
+    /// The 99th percentile of the response time of a small request beside bulk streams.
+    PROBE_P99: "probe-p99", "loaded p99 us", "loaded p99", "probe_p99", Nanos, Lower, Logarithmic,
+        "99th percentile of the response time of a small request beside the streams",
+        Step(|step| Some(probe(step, 99.0)?[1]));
+    /// By how much bulk streams raise the 99th percentile of the response time of a small request.
+    PROBE_ADDED_P99: "probe-added-p99", "added p99 us", "added p99", "probe_added_p99", Nanos, Lower, Linear,
+        "Difference that the streams make to the 99th percentile of the response time of a small request",
+        Step(|step| probe(step, 99.0).map(|[idle, loaded]| loaded - idle));
 }
 
 /// Some metrics, in the order of an output.
@@ -201,7 +234,7 @@ lists! {
     COSTS: CLIENT_CPU SERVER_CPU;
     /// The metrics of a step that are not times.
     OTHERS: RATE MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99 MESSAGE_GAP_P50 MESSAGE_GAP_P99
-        MESSAGE_GAP_MAX CLIENT_CPU SERVER_CPU RETRANSMITS PATH_RTT TIME_LOST ERROR_SHARE ERRORS;
+        MESSAGE_GAP_MAX RECOVERY CLIENT_CPU SERVER_CPU RETRANSMITS PATH_RTT TIME_LOST ERROR_SHARE ERRORS;
     /// The metrics of calls that stream, which outputs show where there are such.
     STREAMS: MESSAGES_RECEIVED MESSAGES_SENT FIRST_MESSAGE_P50 FIRST_MESSAGE_P99 MESSAGE_GAP_P50 MESSAGE_GAP_P99
         MESSAGE_GAP_MAX;
@@ -234,6 +267,8 @@ lists! {
         MESSAGE_GAP_P50 MESSAGE_GAP_P99 CLIENT_CPU SERVER_CPU ERROR_SHARE;
     /// The metrics of bulk streams.
     BULK: BULK_RATE BULK_FIRST_BYTE BULK_CLIENT_CPU BULK_SERVER_CPU BULK_SERVER_SYSTEM BULK_SOFTIRQ;
+    /// The metrics of small requests beside bulk streams, which outputs show where there are such.
+    PROBE: PROBE_IDLE_P50 PROBE_P50 PROBE_ADDED_P50 PROBE_IDLE_P99 PROBE_P99 PROBE_ADDED_P99;
     /// The metric that bulk streams of one run are compared by.
     BULK_TRIALS: BULK_RATE;
     /// The metric of a ladder's round trips.

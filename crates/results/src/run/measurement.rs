@@ -188,6 +188,7 @@ impl StepSettings {
             self.is_fixed().then(|| "fixed assignment".to_owned()),
             self.together
                 .map(|targets| format!("{targets} targets together")),
+            self.bursts.map(|bursts| bursts.in_words()),
             self.part.map(|part| part.to_string()),
             self.anatomy.then(|| "with anatomy".to_owned()),
             self.perf_events

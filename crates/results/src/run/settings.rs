@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bulk::BulkSettings;
+use crate::{bulk::BulkSettings, burst::BurstSettings};
 
 /// The threads of a client and a server in one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +59,9 @@ pub struct StepSettings {
     /// The planned rate of an open loop, in requests per second.
     #[serde(rename = "planned_rate_per_s")]
     pub planned_rate: Option<f64>,
+    /// Bursts, which the planned rate is the mean of; absent where the rate was to stay the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bursts: Option<BurstSettings>,
     /// The seed of random arrivals.
     pub seed: Option<u64>,
     /// The callers that each due request of an open loop was for: `fixed`, those of one connection, known

@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use netping_measure::{
     aggregate::Totals, bulk::BulkRun, connect::ConnectPhase, cost::Cost, fairness::Fairness,
-    interval::IntervalSummary, path::PathAccount, status::Status, summary::Summary,
-    times::Histograms,
+    interval::IntervalSummary, messages::HeldBack, path::PathAccount, status::Status,
+    summary::Summary, times::Histograms,
 };
 use serde::{Deserialize, Serialize};
 
 use super::settings::StepSettings;
 use crate::{
     anatomy::AnatomySummary, connect::ChannelSecurity, file::time_of_day, messages::MessageSummary,
-    times::Times, warning::Warning,
+    probe::ProbeSummary, times::Times, warning::Warning,
 };
 
 /// One measurement: one target with one set of settings.
@@ -49,9 +49,15 @@ pub struct Step {
     /// The bytes that a bulk stream moved, if it is one and all of them arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bulk: Option<BulkRun>,
+    /// The small requests beside the streams, if there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probe: Option<Box<ProbeSummary>>,
     /// The messages of its calls, if these stream.
     #[serde(default)]
     pub messages: Option<MessageSummary>,
+    /// The messages that the server's flow control held back; absent without any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
     /// The parts of its round trips, if they were asked for; in a ladder, of those in a window of their own in the same
     /// round.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -93,7 +99,9 @@ impl Step {
             security: None,
             connect: BTreeMap::new(),
             bulk: None,
+            probe: None,
             messages: None,
+            held_back: None,
             anatomy: None,
             fairness: None,
             path: None,

@@ -98,7 +98,9 @@ impl WarningKind for BehindSchedule {
         } else {
             1.0
         };
-        let late = lag_p50.is_some_and(|lag| lag > Self::LATE);
+        // Bursts may be more than the callers can send at once.
+        let may_be_late = facts.settings.bursts.is_some();
+        let late = !may_be_late && lag_p50.is_some_and(|lag| lag > Self::LATE);
         (late || not_sent > 0 || achieved < Self::ACHIEVED).then_some(Self {
             lag_p50,
             not_sent,

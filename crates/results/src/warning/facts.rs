@@ -7,6 +7,7 @@ use netping_measure::{
     counts::Counts,
     course::{Gap, Slot},
     fairness::PerConnection,
+    messages::HeldBack,
     path::PathAccount,
     summary::Summary,
 };
@@ -41,6 +42,8 @@ pub struct Facts<'a> {
     pub connections: &'a [PerConnection],
     /// The account of its connections, if it is known.
     pub path: Option<&'a PathAccount>,
+    /// The messages that the server held back, if any.
+    pub held_back: Option<HeldBack>,
     /// Service times of successes.
     pub service_time: &'a Counts,
     /// The subject of the step.

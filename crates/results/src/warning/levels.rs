@@ -142,7 +142,10 @@ impl NotSteady {
 impl WarningKind for NotSteady {
     /// The rate of an open loop is given, and shows nothing.
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
-        let found = if facts.settings.planned_rate.is_some() {
+        let found = if facts.settings.bursts.is_some() {
+            // It is meant not to be.
+            None
+        } else if facts.settings.planned_rate.is_some() {
             Self::of_response(facts.slots)
         } else {
             Self::of_rate(facts.slots, facts.settings.callers)

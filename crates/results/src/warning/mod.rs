@@ -171,6 +171,7 @@ warnings! {
     counters::ServerShared = "SERVER_SHARED",
     counters::CountersDisagree = "COUNTERS_DISAGREE",
     server::UnevenServer = "UNEVEN_SERVER",
+    server::BlockedByPeer = "BLOCKED_BY_PEER",
     sample::Noisy = "NOISY",
     sample::TooFewSamples = "TOO_FEW_SAMPLES",
     sample::FewRuns = "FEW_RUNS",

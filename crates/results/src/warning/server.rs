@@ -1,6 +1,6 @@
-//! A warning about the server's threads: the numbers may be those of one of them.
+//! Warnings about the server: the numbers may be those of one of its threads, or of its flow control.
 
-use netping_measure::cost::ServerWorkers;
+use netping_measure::{cost::ServerWorkers, times::Time};
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Told, WarningKind};
@@ -58,6 +58,51 @@ impl WarningKind for UnevenServer {
                 (
                     ", over QUIC from more client threads, each of which has 8 sockets",
                     &["--workers"],
+                ),
+            ],
+        }
+    }
+}
+
+/// The server's flow control kept messages from being sent: the numbers are those of a sender that waits for its peer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+pub struct BlockedByPeer {
+    /// The share of the messages' service time that was spent so.
+    pub share: f64,
+    /// Messages that were held back, as a share of all.
+    pub messages: f64,
+}
+
+impl BlockedByPeer {
+    /// The least share of the service time that is told.
+    const TOLD: f64 = 0.05;
+}
+
+impl WarningKind for BlockedByPeer {
+    fn of_step(facts: &Facts<'_>) -> Option<Self> {
+        let (own, all) = (facts.held_back?, &facts.summary.times[Time::Service]);
+        let count = all.count as f64;
+        let share = own.total_ns as f64 / (all.mean? * count);
+        (share >= Self::TOLD).then_some(Self {
+            share,
+            messages: own.requests as f64 / count,
+        })
+    }
+
+    fn tell(&self) -> Told {
+        let [share, messages] = [self.share, self.messages].map(|share| share * 100.0);
+        Told {
+            severity: Severity::Note,
+            extent: self.share,
+            sentence: format!(
+                "the server's flow control held {messages:.0}% of the messages back, for {share:.0}% of the time of all"
+            ),
+            remedy: &[
+                ("give the server's streams larger windows", &[]),
+                (
+                    ", or spread the messages over more streams",
+                    &["--streams-per-connection", "--connections"],
                 ),
             ],
         }

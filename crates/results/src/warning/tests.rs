@@ -10,6 +10,7 @@ use netping_measure::{
     distribution::Distribution,
     error_kind::ErrorKind,
     fairness::{ConnectionSums, PerConnection, ServiceSums},
+    messages::HeldBack,
     path::{PathAccount, PathFact, PathReading},
     quantiles::Quantiles,
     times::Time,
@@ -31,6 +32,7 @@ struct Case {
     outstanding: f64,
     connections: Vec<PerConnection>,
     path: Option<PathAccount>,
+    held_back: Option<HeldBack>,
     subject: Subject,
     warmup_failed: bool,
     shared_host: bool,
@@ -50,6 +52,7 @@ impl Case {
             outstanding: 1.0,
             connections: Vec::new(),
             path: None,
+            held_back: None,
             subject: Subject::Server,
             warmup_failed: false,
             shared_host: false,
@@ -69,6 +72,7 @@ impl Case {
             service_time: &self.step.histograms.times[Time::Service],
             connections: &self.connections,
             path: self.path.as_ref(),
+            held_back: self.held_back,
             subject: self.subject,
             warmup_failed: self.warmup_failed,
             shared_host: self.shared_host,
@@ -130,6 +134,11 @@ impl Case {
             workers: Some(workers),
             ..ServerDemand::default()
         });
+    }
+
+    /// Takes so many messages that the server held back, for so long together, in nanoseconds.
+    fn hold_back(&mut self, requests: u64, total_ns: u64) {
+        self.held_back = Some(HeldBack { requests, total_ns });
     }
 
     /// Takes 15 connections with 100 replies each after 1 ms, and one with so many replies after this
@@ -812,6 +821,14 @@ fn rows() -> Vec<Row> {
             step(|case| case.server_workers(4, 0.91, 0.69)),
             // A thread that has time to spare limits nobody.
             (step(|case| case.server_workers(4, 0.89, 0.3)), &[]),
+        ),
+        row(
+            "BLOCKED_BY_PEER",
+            note,
+            step(|case| case.hold_back(200, 1_210_000_000)),
+            step(|case| case.hold_back(200, 1_190_000_000)),
+            // Each message, but for a moment.
+            (step(|case| case.hold_back(24_000, 24_000_000)), &[]),
         ),
         row(
             "NOISY",

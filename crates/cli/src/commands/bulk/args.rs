@@ -1,6 +1,6 @@
 //! Flags of `netping bulk`.
 
-use std::{ops::RangeInclusive, time::Duration};
+use std::{num::NonZeroU64, ops::RangeInclusive, time::Duration};
 
 use clap::Args;
 use netping_client::{plan::Destination, workload::bulk::BulkPlan};
@@ -15,7 +15,7 @@ use crate::{
     args::{
         choice::one_of,
         output::{CounterArgs, Options, ResultArgs},
-        range::{Range, optional, within},
+        range::{Range, count, optional, within},
         secure::CredentialArgs,
         target::{NamedTarget, check_names, urls},
         time::positive,
@@ -58,6 +58,10 @@ pub struct BulkArgs {
     /// Longest time without any byte, and longest time to open a connection or stream
     #[arg(long, default_value = "5s", value_parser = positive, value_name = "TIME")]
     timeout: Duration,
+    /// Send N small requests per second on connections of their own, for 1 s before each run and beside it, and compare
+    /// their times
+    #[arg(long, value_name = "N", value_parser = count)]
+    probe: Option<NonZeroU64>,
     /// Seed of the random order, to have the same one again [default: random; in the JSON]
     #[arg(long, value_name = "N")]
     pub order_seed: Option<u64>,
@@ -151,6 +155,7 @@ impl BulkArgs {
                         window_bytes,
                         frame_bytes,
                         verify: self.verify,
+                        probes_per_s: self.probe.map(|rate| rate.get() as f64),
                     }));
                 }
             }
@@ -201,6 +206,10 @@ impl BulkArgs {
             !self.is_chosen() || (protocol == Protocol::Grpc && is_down && !self.verify),
             "--size server and --chunk server are for bytes that come down from grpc:// and grpc+tls://, without --verify, \
              which knows netping's own messages only",
+        )?;
+        require(
+            !self.is_chosen() || self.probe.is_none(),
+            "--probe sends the requests of netping's own servers: leave it out where the server chooses",
         )?;
         require(
             self.window.is_none() || is_down || protocol == Protocol::Tcp,

@@ -64,13 +64,14 @@ fn measure_rounds(runner: &mut Runner, args: &BulkArgs, plans: &[BulkPlan], stre
             let (plan, bulk) = (&plans[measurement], &mut streams[measurement]);
             let progress = format!("run {trial} of {}  {}", args.runs, name(plan));
             runner.console.progress.begin(&progress);
-            let (started_at, begun) = (Moment::now().nanos(), clock.now());
-            let outcome = bulk.run(&runner.interrupt);
+            let (mut started_at, begun) = (Moment::now().nanos(), clock.now());
+            let outcome = bulk.run_with_probe(&runner.interrupt);
             runner.console.progress.end();
             let mut seconds = (clock.now() - begun) as f64 / 1e9;
+            let mut probe = None;
             let outcome = match outcome {
-                Ok(run) => {
-                    seconds = run.seconds;
+                Ok((run, beside)) => {
+                    (seconds, started_at, probe) = (run.seconds, bulk.started_at(), beside);
                     Ok(run)
                 }
                 Err(Ended::Failed(failure)) => {
@@ -90,6 +91,7 @@ fn measure_rounds(runner: &mut Runner, args: &BulkArgs, plans: &[BulkPlan], stre
             let place = Place { measurement, trial };
             let target = plan.target.url.to_string();
             let mut step = transfer.step(target, plan.settings.clone(), place);
+            step.probe = probe.map(Box::new);
             step.label.clone_from(&plan.target.label);
             let negotiated = bulk.negotiated().cloned();
             step.security = negotiated.map(|own| plan.target.trust.security(own));

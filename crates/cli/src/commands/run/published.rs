@@ -113,7 +113,7 @@ fn setting(key: &str, value: &Value, variables: &Variables) -> Result<String, St
 
 /// Reads the value of a metric, as a condition has it.
 fn published_value(key: &str, value: &Value) -> Result<(&'static Metric, f64), String> {
-    let metrics = metric::of_steps().chain(metric::BULK.iter().copied());
+    let metrics = metric::of_steps().chain(metric::of_bulk());
     let found = metric::named(key, metrics).map_err(|error| {
         let settings: Vec<_> = setting_names().into_iter().collect();
         format!(

@@ -104,7 +104,10 @@ impl ThroughputArgs {
         }
         match self.requests {
             None => self.load.check(),
-            Some(_) => Ok(()),
+            Some(_) => require(
+                !self.load.has_bursts(),
+                "--burst needs a window of a known length: give -d instead of -n",
+            ),
         }
     }
 

@@ -3,8 +3,14 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use netping_measure::{
-    anatomy::Anatomy, connect::PhaseTimes, cost::Cost, error_kind::ErrorKind,
-    fairness::ConnectionSums, messages::Messages, recorder::Remainder, sample::Sample,
+    anatomy::Anatomy,
+    connect::PhaseTimes,
+    cost::Cost,
+    error_kind::ErrorKind,
+    fairness::ConnectionSums,
+    messages::{HeldBack, Messages},
+    recorder::Remainder,
+    sample::Sample,
 };
 use netping_protocol::tls::Negotiated;
 
@@ -35,6 +41,8 @@ pub struct WorkerReport {
     pub phases: PhaseTimes,
     /// Messages of calls that stream; `None` without such.
     pub messages: Option<Messages>,
+    /// Successes that the server held back.
+    pub held_back: HeldBack,
     /// The parts of requests; `None` unless the plan asks for them.
     pub anatomy: Option<Anatomy>,
     /// Security of connections with a limited number of requests; `None` in the clear, or without
@@ -60,6 +68,7 @@ impl WorkerReport {
             connections,
             phases,
             messages,
+            held_back,
             anatomy,
             negotiated,
             details,
@@ -73,6 +82,7 @@ impl WorkerReport {
         if let Some(messages) = &messages {
             self.messages.get_or_insert_default().merge(messages);
         }
+        self.held_back.add(held_back);
         if let Some(anatomy) = &anatomy {
             self.anatomy.get_or_insert_default().merge(anatomy);
         }
@@ -124,6 +134,10 @@ mod tests {
                 connections: vec![ConnectionSums::default()],
                 phases,
                 messages: Some(messages),
+                held_back: HeldBack {
+                    requests: 1,
+                    total_ns: number,
+                },
                 negotiated: Some(Negotiated {
                     protocol: format!("protocol {number}"),
                     cipher_suite: String::new(),
@@ -156,6 +170,7 @@ mod tests {
         assert_eq!(opened.collect::<Vec<_>>(), [2]);
         let messages = sum.messages.unwrap();
         assert_eq!((messages.sent, messages.received), (3, 30));
+        assert_eq!((sum.held_back.requests, sum.held_back.total_ns), (2, 3));
         assert_eq!(sum.anatomy.unwrap().without_stamps, 3);
         assert_eq!(sum.negotiated.unwrap().protocol, "protocol 1");
         assert_eq!(

@@ -10,6 +10,8 @@ mod simulation;
 mod stamps;
 mod state;
 #[cfg(test)]
+mod stream_simulation;
+#[cfg(test)]
 mod tests;
 
 pub use self::assignment::{Assignment, WorkerReport};

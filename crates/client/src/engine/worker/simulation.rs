@@ -53,13 +53,13 @@ const WELL: u64 = 60 * MS;
 const LAST: u64 = 340 * MS;
 
 /// Number of schedules, and of those that are tried with every change.
-const SCHEDULES: u64 = 10_000;
+pub(super) const SCHEDULES: u64 = 10_000;
 const FIRST: u64 = 2_500;
 
 /// Numbers of what the server saw.
 #[derive(Debug, Default)]
-struct Seen {
-    answered: u64,
+pub(super) struct Seen {
+    pub answered: u64,
     failed: BTreeMap<ErrorKind, u64>,
     /// Callers that were answered after [`LAST`].
     last: BTreeSet<u32>,
@@ -67,16 +67,16 @@ struct Seen {
 
 /// A server that fails at random.
 #[derive(Clone)]
-struct Server {
+pub(super) struct Server {
     clock: Manual,
     random: Rc<RefCell<ChaCha8Rng>>,
     /// Callers share a connection.
     shares: bool,
-    seen: Rc<RefCell<Seen>>,
+    pub seen: Rc<RefCell<Seen>>,
 }
 
 /// A connection to it.
-struct Link {
+pub(super) struct Link {
     server: Server,
     /// It is broken, for all who share it.
     broken: Rc<Cell<bool>>,
@@ -86,26 +86,35 @@ struct Link {
 
 impl Server {
     /// Returns a random number below `limit`.
-    fn draw(&self, limit: u64) -> u64 {
+    pub fn draw(&self, limit: u64) -> u64 {
         self.random.borrow_mut().next_u64() % limit
     }
 
-    fn is_well(&self) -> bool {
+    pub fn is_well(&self) -> bool {
         !(FAILS..WELL).contains(&self.clock.now())
     }
 
     /// Takes up to 3 ms.
-    async fn work(&self) {
+    pub async fn work(&self) {
         sleep(Duration::from_nanos(self.draw(3 * MS))).await;
     }
 
     /// Counts a failure.
-    fn failure(&self, kind: ErrorKind, lost: bool) -> Failure {
+    pub fn failure(&self, kind: ErrorKind, lost: bool) -> Failure {
         *self.seen.borrow_mut().failed.entry(kind).or_default() += 1;
         if lost {
             Failure::lost(kind, "simulated")
         } else {
             Failure::request(kind, "simulated")
+        }
+    }
+
+    /// Counts an answer to a caller.
+    pub fn answer(&self, caller: u32) {
+        let mut seen = self.seen.borrow_mut();
+        seen.answered += 1;
+        if self.clock.now() >= LAST {
+            seen.last.insert(caller);
         }
     }
 }
@@ -160,11 +169,7 @@ impl Connection for Link {
             3 => self.spent.set(true),
             _ => {}
         }
-        let mut seen = server.seen.borrow_mut();
-        seen.answered += 1;
-        if server.clock.now() >= LAST {
-            seen.last.insert(exchange.caller());
-        }
+        server.answer(exchange.caller());
         Ok(())
     }
 }
@@ -195,8 +200,20 @@ fn plan(server: &Server) -> Plan {
     plan
 }
 
-/// Runs the schedule of a seed, and checks its accounts.
-fn check(seed: u64) {
+/// A schedule that was run.
+pub(super) struct Simulated {
+    pub summary: Summary,
+    pub server: Server,
+    callers: usize,
+    is_closed: bool,
+}
+
+/// Runs the schedule of a seed, on a transport to its server. Requests have `patience` beyond what the plan gives them.
+pub(super) fn simulate<T: Transport>(
+    seed: u64,
+    patience: Duration,
+    transport: impl FnOnce(Server) -> T,
+) -> Simulated {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let shares = random.next_u64().is_multiple_of(2);
     let clock = Manual::default();
@@ -206,13 +223,49 @@ fn check(seed: u64) {
         shares,
         seen: Rc::default(),
     };
-    let plan = plan(&server);
+    let mut plan = plan(&server);
+    plan.load.timeout += patience;
     let is_closed = plan.load.arrival == Arrival::Closed;
     let callers = plan.load.callers;
-    let (totals, _) = run_on(&server, plan, WINDOW, &clock, Some(STEP));
-    let summary = Summary::of(&totals);
-    let by_server = server.seen.borrow();
+    let (totals, _) = run_on(&transport(server.clone()), plan, WINDOW, &clock, Some(STEP));
+    Simulated {
+        summary: Summary::of(&totals),
+        server,
+        callers,
+        is_closed,
+    }
+}
 
+impl Simulated {
+    /// Checks that no caller was lost, and that each request is counted once.
+    pub fn check_callers(&self, seed: u64) {
+        let (summary, callers) = (&self.summary, self.callers);
+        let by_server = self.server.seen.borrow();
+        let in_flight = summary.accounting.in_flight;
+        assert!(in_flight <= callers as u64, "seed {seed}: in flight");
+        if self.is_closed {
+            assert_eq!(
+                by_server.last.len(),
+                callers,
+                "seed {seed}: callers at the end"
+            );
+        } else {
+            // A request is due every millisecond.
+            let due = (WINDOW.end - WINDOW.start) / MS;
+            assert_eq!(summary.scheduled, due, "seed {seed}: due requests");
+            assert!(
+                !by_server.last.is_empty(),
+                "seed {seed}: callers at the end"
+            );
+        }
+    }
+}
+
+/// Runs the schedule of a seed, and checks its accounts.
+fn check(seed: u64) {
+    let run = simulate(seed, Duration::ZERO, |server| server);
+    let summary = &run.summary;
+    let by_server = run.server.seen.borrow();
     assert_eq!(
         summary.accounting.ok + summary.accounting.outside_ok,
         by_server.answered,
@@ -231,23 +284,7 @@ fn check(seed: u64) {
         counted >= failed,
         "seed {seed}: {counted} of {failed} failures"
     );
-    let in_flight = summary.accounting.in_flight;
-    assert!(in_flight <= callers as u64, "seed {seed}: in flight");
-    if is_closed {
-        assert_eq!(
-            by_server.last.len(),
-            callers,
-            "seed {seed}: callers at the end"
-        );
-    } else {
-        // A request is due every millisecond.
-        let due = (WINDOW.end - WINDOW.start) / MS;
-        assert_eq!(summary.scheduled, due, "seed {seed}: due requests");
-        assert!(
-            !by_server.last.is_empty(),
-            "seed {seed}: callers at the end"
-        );
-    }
+    run.check_callers(seed);
 }
 
 #[test]

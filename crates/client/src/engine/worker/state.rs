@@ -68,9 +68,11 @@ impl Supply {
         let whole = plan.whole();
         let supply = match plan.load.assign {
             Assign::Any => Schedule::new(plan.load.arrival, worker, whole.client, together)
+                .map(|own| own.with_bursts(plan.load.bursts))
                 .map(|schedule| Dispatch::new(schedule, timeline, backlog, share.worker))
                 .map(Self::Any),
             Assign::Fixed => FixedSchedule::new(whole.arrival, *share, whole.connections, together)
+                .map(|own| own.with_bursts(plan.load.bursts))
                 .map(|own| FixedDispatch::new(own, share.connections, timeline, backlog))
                 .map(Self::Fixed),
         };
@@ -198,8 +200,13 @@ impl<C: Clock, S: Sink> Shared<C, S> {
         phases.record(ConnectPhase::Total, sample.end - sample.start);
     }
 
-    /// Records the messages of a successful call that streams; `counts` as [`Shared::record`] has it.
+    /// Records the messages of a successful call that streams, and for how long the server held it back; `counts` as
+    /// [`Shared::record`] has it.
     pub fn record_messages(&self, carried: &Carried<'_>, sample: Sample, counts: bool) {
+        if carried.held_back > 0 && counts {
+            let mut report = self.report.borrow_mut();
+            report.held_back.record(carried.held_back);
+        }
         if carried.sent == 0 && carried.received == 0 {
             return;
         }

@@ -469,10 +469,13 @@ fn messages_count_where_their_call_ends_and_the_first_one_where_it_was_due() {
         let mut carried = Carried::start(&first);
         carried.sent = sent;
         carried.receive();
+        carried.held_back = 7;
         shared.record_messages(&carried, request(start, end), WINDOW.contains(start));
     }
-    let messages = shared.finish(1).messages.unwrap();
+    let report = shared.finish(1);
+    let (messages, held_back) = (report.messages.unwrap(), report.held_back);
     assert_eq!((messages.sent, messages.received), (2, 1));
+    assert_eq!((held_back.requests, held_back.total_ns), (1, 7));
     assert_eq!((messages.first.len(), messages.first.max()), (1, 5));
 }
 

@@ -20,7 +20,9 @@ use netping_http2::{
 };
 use netping_measure::connect::ConnectPhase;
 
-pub(crate) use self::{call::closed, handle::Handle, reader::Reader, stream::Streaming};
+pub(crate) use self::{
+    call::closed, connection::Io, handle::Handle, reader::Reader, stream::Streaming,
+};
 use super::{Milestones, Result, http_reply::HttpReply, socket::Stream};
 use crate::plan::Destination;
 

@@ -17,6 +17,7 @@
 mod frames;
 mod grpc;
 mod incoming;
+mod probe;
 mod quic;
 mod stream;
 mod tcp;
@@ -40,7 +41,7 @@ use tokio::{
 
 use self::stream::{BulkStream, Meter, Opened, Shape, Volume, shares};
 use crate::{
-    clock::{Clock, Monotonic},
+    clock::{Clock, Moment, Monotonic},
     engine::{BalanceMeter, Counted, complete_balances, tcp_readings},
     error::{CANNOT_CONNECT, StartError},
     interrupt::Interrupt,
@@ -110,6 +111,8 @@ pub struct Bulk {
     /// Reads the server's counters; `None` if there are none.
     probe: Option<Probe>,
     server_note: Option<String>,
+    /// When the last run began, in nanoseconds since 1970.
+    started_at: u64,
     /// The balance of the CPUs over the last run.
     balances: Vec<Balance>,
     /// The account of the TCP connections over the last run.
@@ -140,6 +143,7 @@ impl Bulk {
                 negotiated: None,
                 probe: Some(Probe::new(plan.target.server.clone())),
                 server_note: None,
+                started_at: 0,
                 balances: Vec::new(),
                 path: None,
             };
@@ -168,6 +172,11 @@ impl Bulk {
     /// Returns the security of the connections; `None` in the clear.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.negotiated.as_ref()
+    }
+
+    /// Returns the time at which the last run began, in nanoseconds since 1970; 0 before any.
+    pub fn started_at(&self) -> u64 {
+        self.started_at
     }
 
     /// Returns the balance of the CPUs over the last run.
@@ -213,6 +222,7 @@ impl Bulk {
         let connections = tcp_readings(&self.plan.target);
         let balance = BalanceMeter::start(iter::once(&self.plan.target), false);
         let cpu = cpu::process_time();
+        self.started_at = Moment::now().nanos();
         let (volume, [seconds, first_byte_seconds]) =
             runtime.block_on(self.transfer(size, interrupt))?;
         let cpu = cpu::process_time().saturating_sub(cpu);

@@ -269,6 +269,7 @@ mod tests {
             window_bytes: None,
             frame_bytes: None,
             verify,
+            probes_per_s: None,
         }
     }
 

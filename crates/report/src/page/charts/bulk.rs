@@ -16,7 +16,11 @@ const NOTE: &str = "A dot for each trial, their mean, and its 95 % interval. Row
 /// Returns the chart of bulk streams.
 pub(super) fn charts(runs: &[Run]) -> Vec<Chart> {
     let panel = |metric: &&Metric| strips(metric.label, metric, rows(runs, metric));
-    let panels = metric::BULK.iter().map(panel);
+    let steps = runs.iter().flat_map(|run| &run.steps);
+    let panels = metric::BULK
+        .iter()
+        .chain(metric::of_probes(steps))
+        .map(panel);
     vec![Chart::new(["bulk", "Bulk streams", NOTE], "trials", panels)]
 }
 

@@ -1,0 +1,143 @@
+//! The time until the 99th percentile of each second is again what it was before a burst.
+
+use super::moments::{Moments, t_quantile};
+
+/// Stretches of an open loop with another rate, in whole seconds. Each is in the middle of a cycle, the first of which
+/// begins with the window.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Cycle {
+    /// The length of a burst, in seconds.
+    pub burst: u64,
+    /// The length of a cycle, in seconds.
+    pub length: u64,
+}
+
+/// What bursts did to the 99th percentile of each second.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recoveries {
+    /// The geometric mean of the seconds before the first burst, in nanoseconds.
+    pub before: f64,
+    /// The value that another such second exceeds once in 40 times, in nanoseconds: the upper end of a 95 % prediction
+    /// interval, by Student's t on logarithms (Hahn and Meeker, "Statistical Intervals", section 4.2).
+    pub limit: f64,
+    /// One for each burst that was followed by a whole second.
+    pub each: Vec<Recovery>,
+}
+
+/// What one burst did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recovery {
+    /// Seconds from its end to the first of two seconds whose 99th percentile is within the limit; `None` if there were no
+    /// such before the next burst, or the window's end.
+    pub after: Option<u64>,
+    /// Seconds from its end to the next burst, or to the window's end.
+    pub watched: u64,
+    /// The highest 99th percentile of its seconds and of those after it, in nanoseconds.
+    pub highest: u64,
+}
+
+impl Recovery {
+    /// Returns the time that it took, in seconds, or at least took.
+    pub fn seconds(&self) -> u64 {
+        self.after.unwrap_or(self.watched)
+    }
+}
+
+impl Recoveries {
+    /// Looks at the 99th percentiles of a window's seconds, in nanoseconds, which seconds without replies have none of;
+    /// `None` if no burst was over, or fewer than two seconds before the first tell what is usual.
+    pub fn of(p99: &[Option<u64>], cycle: Cycle) -> Option<Self> {
+        let [burst, length] = [cycle.burst, cycle.length].map(|seconds| seconds as usize);
+        let quiet = length.div_ceil(2);
+        let before = p99.get(..quiet)?.iter().flatten();
+        let before: Vec<f64> = before.map(|time| (*time as f64).ln()).collect();
+        let moments = Moments::of(&before)?;
+        let spread = (moments.variance? * (1.0 + 1.0 / moments.n)).sqrt();
+        let limit = (moments.mean + spread * t_quantile(moments.n - 1.0)?).exp();
+        let is_back = |second: &Option<u64>| second.is_some_and(|time| time as f64 <= limit);
+        let mut each = Vec::new();
+        for start in (quiet..p99.len()).step_by(length) {
+            let end = (start + length).min(p99.len());
+            let Some(after) = p99.get(start + burst..end).filter(|all| !all.is_empty()) else {
+                break;
+            };
+            let mut pairs = after.windows(2);
+            let back = pairs.position(|pair| pair.iter().all(is_back));
+            each.push(Recovery {
+                after: back.map(|seconds| seconds as u64),
+                watched: after.len() as u64,
+                highest: p99[start..end].iter().flatten().max().copied()?,
+            });
+        }
+        (!each.is_empty()).then_some(Self {
+            before: moments.mean.exp(),
+            limit,
+            each,
+        })
+    }
+
+    /// Returns the longest time of a recovery, in seconds; of one that was not seen, that for which it was looked for.
+    pub fn longest(&self) -> u64 {
+        self.each.iter().map(Recovery::seconds).max().unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+    use super::*;
+    use crate::statistics::simulation::normal;
+
+    const CYCLE: Cycle = Cycle {
+        burst: 2,
+        length: 20,
+    };
+
+    /// Returns 99th percentiles that vary by a tenth about 1 ms, but are 50 ms in these seconds.
+    fn seconds(slow: &[[usize; 2]], count: usize, seed: u64) -> Vec<Option<u64>> {
+        let mut random = ChaCha8Rng::seed_from_u64(seed);
+        let time = |second: usize| {
+            let usual = 1e6 * (0.1 * normal(&mut random)).exp();
+            let is_slow = slow.iter().any(|[from, to]| (*from..*to).contains(&second));
+            Some(if is_slow { 50_000_000 } else { usual as u64 })
+        };
+        (0..count).map(time).collect()
+    }
+
+    fn after(slow: &[[usize; 2]], count: usize) -> Vec<Option<u64>> {
+        let found = Recoveries::of(&seconds(slow, count, 1), CYCLE).unwrap();
+        found.each.iter().map(|own| own.after).collect()
+    }
+
+    #[test]
+    fn each_burst_has_the_time_from_its_end_until_seconds_are_as_before() {
+        // From 10 s to 12 s, and from 30 s to 32 s.
+        assert_eq!(after(&[[10, 12], [30, 35]], 40), [Some(0), Some(3)]);
+        assert_eq!(after(&[[10, 30], [30, 32]], 40), [None, Some(0)]);
+        // A single good second does not tell.
+        assert_eq!(after(&[[10, 13], [14, 16]], 20), [Some(4)]);
+        // A second without a reply is not good.
+        let mut all = seconds(&[[10, 12]], 20, 1);
+        all[12] = None;
+        let found = Recoveries::of(&all, CYCLE).unwrap();
+        assert_eq!(found.each[0].after, Some(1));
+        assert_eq!((found.each[0].watched, found.longest()), (8, 1));
+        assert_eq!(found.each[0].highest, 50_000_000);
+        // The second burst is not over.
+        assert_eq!(after(&[[10, 12]], 31), [Some(0)]);
+        assert_eq!(Recoveries::of(&seconds(&[], 12, 1), CYCLE), None);
+    }
+
+    #[test]
+    fn seconds_like_those_before_are_within_the_limit_39_times_of_40() {
+        let mut within = 0;
+        for seed in 0..4000 {
+            let all = seconds(&[], 20, seed);
+            let found = Recoveries::of(&all, CYCLE).unwrap();
+            within += u32::from(all[15].is_some_and(|time| time as f64 <= found.limit));
+        }
+        let share = f64::from(within) / 4000.0;
+        assert!((0.968..0.982).contains(&share), "{share}");
+    }
+}

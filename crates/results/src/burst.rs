@@ -1,0 +1,129 @@
+//! Bursts of an open loop, and the time until the server has recovered from each.
+
+use netping_measure::{
+    interval::IntervalSummary,
+    statistics::recovery::{Cycle, Recoveries},
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    format::{plural, thousands},
+    run::Step,
+    time_unit,
+};
+
+/// Stretches of an open loop with another rate. Each is in the middle of a cycle, the first of which begins with the
+/// window.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct BurstSettings {
+    /// The rate between bursts, in requests per second.
+    #[serde(rename = "base_rate_per_s")]
+    pub base_rate: f64,
+    /// The rate in bursts, in requests per second.
+    #[serde(rename = "rate_per_s")]
+    pub rate: f64,
+    /// The length of a burst, in seconds.
+    #[serde(rename = "length_seconds")]
+    pub length: u64,
+    /// The length of a cycle, in seconds.
+    #[serde(rename = "every_seconds")]
+    pub every: u64,
+}
+
+impl BurstSettings {
+    /// Returns them as people read them.
+    pub fn in_words(&self) -> String {
+        format!(
+            "bursts of {} req/s for {} s every {} s",
+            thousands(self.rate),
+            self.length,
+            self.every
+        )
+    }
+}
+
+/// Returns what the bursts of a step did; `None` if it has no bursts, or no burst was over.
+pub fn recoveries(step: &Step) -> Option<Recoveries> {
+    let bursts = step.settings.bursts?;
+    let whole = |second: &&IntervalSummary| second.length_ns > 0;
+    let seconds = step.intervals.iter().filter(whole);
+    let p99: Vec<Option<u64>> = seconds.map(|second| second.response_p99).collect();
+    let cycle = Cycle {
+        burst: bursts.length,
+        length: bursts.every,
+    };
+    Recoveries::of(&p99, cycle)
+}
+
+/// Returns what the bursts of a step did, as people read it; `None` if it has none.
+pub fn in_words(step: &Step) -> Option<String> {
+    let bursts = step.settings.bursts?.in_words();
+    let Some(found) = recoveries(step) else {
+        return Some(format!(
+            "{bursts}: none was over, or nothing shows what was usual before"
+        ));
+    };
+    let [before, limit] = [found.before, found.limit].map(time_unit::time);
+    let highest = found.each.iter().map(|own| own.highest).max().unwrap_or(0);
+    let mut parts = vec![format!(
+        "p99 of a second {before} before (up to {limit}), {} at most after the burst began",
+        time_unit::time(highest as f64)
+    )];
+    let back: Vec<u64> = found.each.iter().filter_map(|own| own.after).collect();
+    if let (Some(first), Some(last)) = (back.iter().min(), back.iter().max()) {
+        let times = if first == last {
+            format!("{last} s")
+        } else {
+            format!("{first} to {last} s")
+        };
+        parts.push(format!("as before {times} after its end"));
+    }
+    let lost = || found.each.iter().filter(|own| own.after.is_none());
+    if let Some(watched) = lost().map(|own| own.watched).max() {
+        let of = plural(found.each.len() as u64, "burst");
+        let lost = lost().count();
+        parts.push(format!(
+            "did not recover within {watched} s ({lost} of {of})"
+        ));
+    }
+    Some(format!("{bursts}: {}", parts.join("; ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures;
+
+    /// Returns a step of 40 s with a burst of 2 s in the middle of each 20 s, whose seconds are as slow as it says.
+    fn step(is_slow: fn(u64) -> bool) -> Step {
+        let time = |second| {
+            let usual = 1_000_000 + 10_000 * (second % 3);
+            if is_slow(second) { 50_000_000 } else { usual }
+        };
+        let mut step = fixtures::step(40, |second| vec![time(second); 1000]);
+        step.settings.bursts = Some(BurstSettings {
+            base_rate: 1000.0,
+            rate: 5000.0,
+            length: 2,
+            every: 20,
+        });
+        step
+    }
+
+    #[test]
+    fn what_bursts_did_is_said_with_what_was_not_seen() {
+        let words = |is_slow| in_words(&step(is_slow)).unwrap();
+        let some = words(|second| (10..13).contains(&second) || second >= 30);
+        assert!(
+            some.starts_with("bursts of 5,000 req/s for 2 s every 20 s: p99 of a second 1.0"),
+            "{some}"
+        );
+        let end = "as before 1 s after its end; did not recover within 8 s (1 of 2 bursts)";
+        assert!(some.ends_with(end), "{some}");
+        let all = words(|second| (10..12).contains(&second) || (30..34).contains(&second));
+        assert!(all.ends_with("as before 0 to 2 s after its end"), "{all}");
+        let longest = recoveries(&step(|second| second >= 30)).unwrap().longest();
+        assert_eq!(longest, 8);
+    }
+}
