@@ -504,14 +504,15 @@ fn bursts_are_due_in_the_middle_of_their_cycles() {
         wrong("--burst 99:2s", "--every"),
         wrong("--burst 99:2s --every 11s -d 11s", "even number of seconds"),
         wrong("--burst 99:2s --every 8s -d 8s", "from 10 on"),
-        wrong("--burst 99:5s --every 10s", "less than half of --every"),
+        wrong("--burst 99:4s --every 10s", "2 s or more before the end"),
         wrong("--burst 99:1500ms --every 10s", "whole seconds"),
         wrong(
             "--burst 99:2s --every 10s -d 15s",
             "-d has to be a multiple",
         ),
         wrong("--burst 99:2s --every 10s --warmup auto", "--warmup auto"),
-        wrong("--burst 99:2s --every 10s -n 10", "instead of -n"),
+        wrong("--burst 99:2s --every 10s --trials 3", "cannot be used"),
+        wrong("--burst 99:2s --every 10s -n 10", "cannot be used"),
     ];
     let wrong: Vec<_> = wrong.iter().map(|(line, what)| (&**line, *what)).collect();
     assert_usage(&wrong);

@@ -83,6 +83,7 @@ fn a_field_tells_which_reply_belongs_to_which_message() {
     let flags = [&fixed[..], &matched, &["{\"input\": \"{{n}}\"}"]].concat();
     let (step, code) = measure(&url, &flags);
     assert_eq!((code, &step["ok"]), (0, &json!(60)));
+    assert_eq!(step["settings"]["matching"], "input=output");
     // The reply has another value, so that nothing answers the message.
     let data = "{\"input\": \"x\", \"responseBytes\": 2}";
     let other = ["4", "--timeout", "200ms", "--match"];
@@ -117,6 +118,11 @@ fn messages_that_the_servers_flow_control_holds_back_are_told() {
     };
     assert_eq!(count("1000000"), (Some(20), true));
     assert_eq!(count("1000"), (None, false));
+    // More than is written at a time, but less than the windows, which the first message may come before.
+    let server = Server::start("grpc", &[]);
+    let flags = ["-c", "1", "--requests", "20", "--payload", "1000000"];
+    let (step, _) = measure(&server.url, &flags);
+    assert!(step["held_back"]["requests"].as_u64().unwrap_or(0) <= 1);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Sentences about the findings of a run.
 
+use netping_measure::statistics::recovery::Recovery;
 use netping_results::{
+    burst::recoveries,
     compare::FileComparison,
     comparison::{Compared, Comparison, Finding},
     estimate::estimate,
@@ -116,10 +118,18 @@ fn alone(loads: &[Measurement<'_>]) -> Option<String> {
         format!("; for 99 % of them, no more than {p99}")
     });
     Some(match settings.planned_rate {
-        Some(rate) => format!(
-            "At {} requests per second, half of the responses of {name} took no more than {p50}{p99}.",
-            thousands(rate)
-        ),
+        Some(rate) => {
+            let base = settings.bursts.map_or(rate, |bursts| bursts.base_rate);
+            let bursts = settings
+                .bursts
+                .map(|own| format!(" with {}", own.in_words()));
+            format!(
+                "At {} requests per second{}, half of the responses of {name} took no more than {p50}{p99}.{}",
+                thousands(base),
+                bursts.unwrap_or_default(),
+                after_bursts(measurement)
+            )
+        }
         None if settings.requests_per_connection == Some(1) => format!(
             "Opening a connection to {name} and the first call on it took {p50} at the median{p99}."
         ),
@@ -135,6 +145,26 @@ fn alone(loads: &[Measurement<'_>]) -> Option<String> {
             )
         }
     })
+}
+
+/// Says how long the bursts of all trials were felt, if there were any.
+fn after_bursts(measurement: &Measurement<'_>) -> String {
+    let found = measurement
+        .trials
+        .iter()
+        .filter_map(|step| recoveries(step));
+    let each: Vec<Recovery> = found.flat_map(|own| own.each).collect();
+    let lost = each.iter().filter(|own| own.after.is_none()).count();
+    match each.iter().filter_map(|own| own.after).max() {
+        _ if lost > 0 => {
+            let of = plural(each.len() as u64, "burst");
+            format!(" The p99 of a second did not come back to what it was before {lost} of {of}.")
+        }
+        Some(longest) => format!(
+            " The p99 of a second was as before at most {longest} s after the end of a burst."
+        ),
+        None => String::new(),
+    }
 }
 
 /// Says which number of connections gave a target its highest rate, at the most callers that it had, and
@@ -230,7 +260,8 @@ fn overhead_in_words(pair: &Compared<'_>, median: &Comparison) -> Option<String>
 #[cfg(test)]
 mod tests {
     use netping_results::{
-        compare::compare_runs, fixtures, run::Pairing, warning::ClientThrottled,
+        burst::BurstSettings, compare::compare_runs, fixtures, run::Pairing,
+        warning::ClientThrottled,
     };
 
     use super::*;
@@ -418,6 +449,38 @@ mod tests {
             said.contains("highest rate on 64 connections: 4,000") && !said.contains(';'),
             "{said}"
         );
+    }
+
+    #[test]
+    fn bursts_are_told_with_how_long_they_were_felt() {
+        let said = |is_slow: fn(u64) -> bool| {
+            let time = |second| {
+                if is_slow(second) {
+                    50_000_000
+                } else {
+                    1_000_000 + second % 3
+                }
+            };
+            let mut step = fixtures::step(20, |second| vec![time(second); 1000]);
+            step.settings.planned_rate = Some(1400.0);
+            step.settings.bursts = Some(BurstSettings {
+                base_rate: 1000.0,
+                rate: 5000.0,
+                length: 2,
+                every: 20,
+            });
+            sentences(&fixtures::run(vec![step])).remove(0)
+        };
+        let back = said(|second| (10..15).contains(&second));
+        let load =
+            "At 1,000 requests per second with bursts of 5,000 req/s for 2 s every 20 s, half";
+        assert!(back.starts_with(load), "{back}");
+        assert!(
+            back.ends_with("as before at most 3 s after the end of a burst."),
+            "{back}"
+        );
+        let lost = said(|second| second >= 10);
+        assert!(lost.ends_with("what it was before 1 of 1 burst."), "{lost}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::{
     time_unit,
 };
 
-/// Stretches of an open loop with another rate. Each is in the middle of a cycle, the first of which begins with the
+/// Stretches of an open loop with another rate. Each begins half-way through a cycle, the first of which begins with the
 /// window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -32,6 +32,16 @@ pub struct BurstSettings {
 }
 
 impl BurstSettings {
+    /// Returns those of two clients together.
+    #[must_use]
+    pub fn together(self, other: Self) -> Self {
+        Self {
+            base_rate: self.base_rate + other.base_rate,
+            rate: self.rate + other.rate,
+            ..self
+        }
+    }
+
     /// Returns them as people read them.
     pub fn in_words(&self) -> String {
         format!(
@@ -43,12 +53,14 @@ impl BurstSettings {
     }
 }
 
-/// Returns what the bursts of a step did; `None` if it has no bursts, or no burst was over.
+/// Returns what the bursts of a step did; `None` if it has no bursts, no burst was over, or its seconds have no 99th
+/// percentiles, as in merged results. A second with failures is not a good one.
 pub fn recoveries(step: &Step) -> Option<Recoveries> {
     let bursts = step.settings.bursts?;
     let whole = |second: &&IntervalSummary| second.length_ns > 0;
     let seconds = step.intervals.iter().filter(whole);
-    let p99: Vec<Option<u64>> = seconds.map(|second| second.response_p99).collect();
+    let p99 = |second: &IntervalSummary| second.response_p99.filter(|_| second.errors == 0);
+    let p99: Vec<Option<u64>> = seconds.map(p99).collect();
     let cycle = Cycle {
         burst: bursts.length,
         length: bursts.every,
@@ -61,15 +73,16 @@ pub fn in_words(step: &Step) -> Option<String> {
     let bursts = step.settings.bursts?.in_words();
     let Some(found) = recoveries(step) else {
         return Some(format!(
-            "{bursts}: none was over, or nothing shows what was usual before"
+            "{bursts}: the recovery is not known, since none was over or seconds have no p99"
         ));
     };
     let [before, limit] = [found.before, found.limit].map(time_unit::time);
-    let highest = found.each.iter().map(|own| own.highest).max().unwrap_or(0);
-    let mut parts = vec![format!(
-        "p99 of a second {before} before (up to {limit}), {} at most after the burst began",
-        time_unit::time(highest as f64)
-    )];
+    let mut parts = vec![format!("p99 of a second {before} before (up to {limit})")];
+    let highest = found.each.iter().filter_map(|own| own.highest).max();
+    parts.extend(highest.map(|highest| {
+        let highest = time_unit::time(highest as f64);
+        format!("at worst {highest} in a burst or after it")
+    }));
     let back: Vec<u64> = found.each.iter().filter_map(|own| own.after).collect();
     if let (Some(first), Some(last)) = (back.iter().min(), back.iter().max()) {
         let times = if first == last {
@@ -77,7 +90,7 @@ pub fn in_words(step: &Step) -> Option<String> {
         } else {
             format!("{first} to {last} s")
         };
-        parts.push(format!("as before {times} after its end"));
+        parts.push(format!("back within that limit {times} after the end"));
     }
     let lost = || found.each.iter().filter(|own| own.after.is_none());
     if let Some(watched) = lost().map(|own| own.watched).max() {
@@ -119,11 +132,19 @@ mod tests {
             some.starts_with("bursts of 5,000 req/s for 2 s every 20 s: p99 of a second 1.0"),
             "{some}"
         );
-        let end = "as before 1 s after its end; did not recover within 8 s (1 of 2 bursts)";
+        let end =
+            "back within that limit 1 s after the end; did not recover within 8 s (1 of 2 bursts)";
         assert!(some.ends_with(end), "{some}");
         let all = words(|second| (10..12).contains(&second) || (30..34).contains(&second));
-        assert!(all.ends_with("as before 0 to 2 s after its end"), "{all}");
+        assert!(
+            all.ends_with("back within that limit 0 to 2 s after the end"),
+            "{all}"
+        );
         let longest = recoveries(&step(|second| second >= 30)).unwrap().longest();
         assert_eq!(longest, 8);
+        let mut failing = step(|second| (10..12).contains(&second));
+        failing.intervals[13].errors = 1;
+        let found = recoveries(&failing).unwrap();
+        assert_eq!(found.each[0].after, Some(2));
     }
 }

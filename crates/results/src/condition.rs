@@ -2,8 +2,6 @@
 
 use std::{cmp::Ordering, fmt, str::FromStr};
 
-use netping_measure::times::Time;
-
 use crate::{
     metric::{self, Metric, Unit},
     run::Step,
@@ -45,7 +43,7 @@ impl Condition {
             return Answer::Unknown;
         };
         let answer = self.answer(value);
-        let is_bound = self.metric.is_bound(&step.summary.times[Time::Response]);
+        let is_bound = self.metric.is_bound_of(step);
         // The true value may be larger, and lie on the other side of the limit.
         if is_bound && matches!(answer, Answer::Holds(_)) == self.is_upper {
             return Answer::Unknown;

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, iter};
 use netping_measure::{
     statistics::{moments::Moments, together::Together},
     status::Status,
-    times::Time,
 };
 
 use crate::{
@@ -55,7 +54,7 @@ pub fn estimate(metric: &Metric, measurement: &Measurement<'_>) -> Option<Estima
     let rounds = Rounds::of(metric, measurement);
     let trials = rounds.steps.len();
     let missing = measurement.trials.len() - trials;
-    let is_bound = |step: &&Step| metric.is_bound(&step.summary.times[Time::Response]);
+    let is_bound = |step: &&Step| metric.is_bound_of(step);
     let of = |value, interval| Estimate {
         value,
         interval,
@@ -174,6 +173,8 @@ fn value(metric: &Metric, step: &Step) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use std::slice;
+
+    use netping_measure::times::Time;
 
     use super::*;
     use crate::{

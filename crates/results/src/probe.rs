@@ -11,7 +11,8 @@ use crate::times::Times;
 pub struct ProbeSummary {
     /// Of requests that were due while the streams were idle.
     pub idle: Times,
-    /// Of requests that were due while they carried bytes.
+    /// Of requests that were due while they carried bytes. One without a good reply, whenever it was due, is among them
+    /// with the time limit.
     pub loaded: Times,
     /// Requests without a good reply.
     pub failed: u64,

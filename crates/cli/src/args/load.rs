@@ -4,7 +4,7 @@ use std::{num::NonZeroUsize, ops::RangeInclusive, time::Duration};
 
 use clap::{ArgAction, Args};
 use netping_client::{
-    plan::{Arrival, Assign, Bursts, Extent, Plan, Warmup},
+    plan::{Arrival, Assign, Extent, Plan, Warmup},
     transport::Kind,
 };
 use netping_protocol::units::number_in;
@@ -12,7 +12,6 @@ use netping_system::cores;
 
 use super::{
     choice::one_of,
-    range::count,
     time::{positive, warmup},
 };
 use crate::{environment, error::require};
@@ -42,13 +41,6 @@ pub struct ClientLoadArgs {
     /// Open loop: limit on requests waiting for a caller; more count as not sent
     #[arg(long, default_value = "1M", value_name = "N", value_parser = number_in::<usize>(..), requires = "open")]
     max_backlog: usize,
-    /// Open loop: send RATE requests per second for TIME in the middle of each --every, such as 20k:3s, and say how long
-    /// the server takes to recover
-    #[arg(long, value_name = "RATE:TIME", requires_all = ["rate", "every"], value_parser = burst)]
-    burst: Option<Burst>,
-    /// The time from one --burst to the next, an even number of seconds; -d is a multiple of it
-    #[arg(long, value_name = "TIME", requires = "burst", value_parser = positive)]
-    every: Option<Duration>,
     /// Worker threads of the client [default: the number of cores]
     #[arg(long, value_name = "N")]
     workers: Option<NonZeroUsize>,
@@ -66,27 +58,6 @@ pub struct ClientLoadArgs {
     #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME")]
     pub duration: Duration,
 }
-
-/// A burst of an open loop.
-#[derive(Debug, Clone, Copy)]
-struct Burst {
-    /// In requests per second.
-    rate: f64,
-    length: Duration,
-}
-
-/// Reads a burst.
-fn burst(text: &str) -> Result<Burst, String> {
-    let parts = text.split_once(':');
-    let (rate, length) = parts.ok_or("a burst looks like 20k:3s")?;
-    Ok(Burst {
-        rate: count(rate)?.get() as f64,
-        length: positive(length)?,
-    })
-}
-
-/// The shortest time from one burst to the next: half of it before the first one tells what is usual.
-const SHORTEST_CYCLE: Duration = Duration::from_secs(10);
 
 /// Numbers of callers.
 pub const CALLERS: RangeInclusive<u64> = 1..=u32::MAX as u64;
@@ -134,40 +105,11 @@ impl ClientLoadArgs {
         require(
             warmup <= duration,
             "-d is shorter than the warm-up: measure longer, or give a shorter --warmup",
-        )?;
-        self.check_bursts()
-    }
-
-    /// Returns true if there are to be bursts.
-    pub fn has_bursts(&self) -> bool {
-        self.burst.is_some()
-    }
-
-    fn check_bursts(&self) -> anyhow::Result<()> {
-        let Some((burst, every)) = self.burst.zip(self.every) else {
-            return Ok(());
-        };
-        let is_whole =
-            |time: Duration, of: u64| time.subsec_nanos() == 0 && time.as_secs().is_multiple_of(of);
-        require(
-            every >= SHORTEST_CYCLE && is_whole(every, 2),
-            "--every is an even number of seconds from 10 on: the p99 of the seconds before a burst tells what is usual",
-        )?;
-        require(
-            is_whole(burst.length, 1) && burst.length * 2 < every,
-            "--burst lasts whole seconds, and less than half of --every: the rest is the time to recover",
-        )?;
-        require(
-            is_whole(self.duration, every.as_secs()),
-            "-d has to be a multiple of --every, each of which has a burst",
-        )?;
-        require(
-            self.warmup() != Warmup::Auto,
-            "--burst needs a warm-up of a known length: leave out --warmup auto",
         )
     }
 
-    fn warmup(&self) -> Warmup {
+    /// Returns the phase before each window.
+    pub fn warmup(&self) -> Warmup {
         let default = || Warmup::Time(LONGEST_DEFAULT_WARMUP.min(self.duration / 5));
         self.warmup.unwrap_or_else(default)
     }
@@ -187,17 +129,6 @@ impl ClientLoadArgs {
         Arrival::Poisson { rate, seed }
     }
 
-    /// Returns the bursts of an open loop.
-    fn bursts(&self, arrival: Arrival) -> Option<Bursts> {
-        let (burst, every) = self.burst.zip(self.every)?;
-        Some(Bursts {
-            factor: burst.rate / arrival.rate()?,
-            length: burst.length,
-            every,
-            after: self.warmup().duration()?,
-        })
-    }
-
     /// Puts `plan` under the load of this number of callers. `connections` is the number of shared
     /// connections; `None`: one for each worker.
     pub fn plan(
@@ -209,7 +140,6 @@ impl ClientLoadArgs {
     ) -> Plan {
         let mut plan = with_callers(plan, callers, connections, self.workers);
         plan.load.arrival = arrival;
-        plan.load.bursts = self.bursts(arrival);
         plan.load.assign = self.assign;
         plan.load.max_backlog = self.max_backlog;
         plan.execution.pin = self.pin;

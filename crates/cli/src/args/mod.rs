@@ -2,6 +2,7 @@
 //! flags before anything is measured.
 
 pub mod anatomy;
+pub mod burst;
 pub mod choice;
 pub mod export;
 pub mod in_step;

@@ -167,7 +167,9 @@ impl Judge {
             let why = match condition.check(step) {
                 Answer::Fails(_) => return None,
                 Answer::Holds(value) => condition.describe(value),
-                Answer::Unknown => "too few samples to tell".to_owned(),
+                Answer::Unknown => {
+                    "too few samples to tell, or the value is a lower bound".to_owned()
+                }
             };
             let failed = "  failed by --fail-if";
             Some(format!("{failed} '{condition}': {place}: {why}"))

@@ -156,7 +156,7 @@ impl Progress {
             1 => plan.target.name(),
             targets => format!("{targets} targets together"),
         };
-        let load = match plan.load.arrival.rate() {
+        let load = match plan.load.mean_rate(plan.load.arrival) {
             Some(rate) => format!("{} req/s planned", thousands(rate)),
             None => format!("-c {}", plan.load.callers),
         };

@@ -69,6 +69,7 @@ impl Plan {
             requests_per_connection: load.requests_per_connection.map(NonZeroU64::get),
             streams_per_connection: streams.per_connection.map(NonZeroU32::get),
             messages_per_stream: streams.messages.map(NonZeroU64::get),
+            matching: prepared.matching.as_ref().map(|own| own.text.clone()),
             together: execution.together.map(|together| together.targets),
             part: execution.part.map(|part| PartSettings {
                 number: part.client.number,

@@ -10,6 +10,8 @@ use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
 /// The places of the field that a message has in common with its reply.
 #[derive(Debug, Clone)]
 pub struct Matching {
+    /// Its fields as the user named them.
+    pub text: String,
     message: Place,
     reply: Place,
 }
@@ -46,6 +48,7 @@ impl Matching {
             ));
         }
         Ok(Self {
+            text: text.to_owned(),
             message: own.place,
             reply: other.place,
         })
@@ -55,6 +58,7 @@ impl Matching {
     #[cfg(test)]
     pub(crate) fn at(message: &[u32], reply: &[u32]) -> Self {
         Self {
+            text: String::new(),
             message: message.into(),
             reply: reply.into(),
         }

@@ -159,14 +159,18 @@ impl<'a> Carried<'a> {
         self.received += 1;
     }
 
-    /// Sends, and notes for how long the server did not let it.
-    pub async fn held_back<O>(&mut self, sending: impl Future<Output = O>) -> O {
+    /// Sends, and notes for how long it has to wait from when the server holds it back.
+    pub async fn held_back<O>(
+        &mut self,
+        sending: impl Future<Output = O>,
+        is_held_back: impl Fn() -> bool,
+    ) -> O {
         let mut sending = pin!(sending);
         let mut since = None;
         let sent = poll_fn(|cx| {
             let polled = sending.as_mut().poll(cx);
-            if polled.is_pending() {
-                since.get_or_insert_with(self.now);
+            if polled.is_pending() && since.is_none() && is_held_back() {
+                since = Some((self.now)());
             }
             polled
         });

@@ -44,7 +44,7 @@ const FAREWELL: Duration = Duration::from_secs(10);
 
 /// Most messages without a reply on a stream where a field tells which reply is whose: those that were given up are
 /// among them.
-const MOST_AWAITED: usize = 10_000;
+const MOST_AWAITED: usize = 1000;
 
 /// A conversation on a stream.
 pub trait Conversation: Clone + 'static {
@@ -203,9 +203,11 @@ impl<C: Conversation, S: Io> Connection for MessageHandle<C, S> {
         let place = self.place.get_or_insert_with(|| self.shared.next());
         let mut waiting = loop {
             let line = self.shared.line(place, &mut self.connection, head)?;
+            let stream = Rc::clone(&line.stream);
             let sending = line.send(body, &message[PREFIX..], &self.answer);
+            let sending = carried.held_back(sending, || stream.is_held_back());
             // One that another caller has used up, or the server ended, does not take it.
-            if let Some(waiting) = carried.held_back(sending).await? {
+            if let Some(waiting) = sending.await? {
                 break waiting;
             }
         };
@@ -286,7 +288,9 @@ impl<S: Io> Line<S> {
         answer: &Rc<RefCell<Answer>>,
     ) -> Result<Option<Waiting<S>>> {
         let _turn = self.sending.lock().await;
-        if self.answers.borrow().check().is_err() {
+        let key = self.answers.borrow().key(message);
+        let is_given_up = |key| self.answers.borrow().is_given_up(key);
+        if self.answers.borrow().check().is_err() || key.as_ref().is_some_and(is_given_up) {
             self.left.set(0);
         }
         if self.is_over() {
@@ -300,7 +304,7 @@ impl<S: Io> Line<S> {
         }
         self.left.set(self.left.get() - 1);
         self.is_closed.set(is_last);
-        self.answers.borrow_mut().expect(message, answer);
+        self.answers.borrow_mut().expect(key, answer);
         let waiting = Waiting {
             line: Rc::clone(&self),
             is_answered: false,
@@ -378,11 +382,21 @@ struct Answers {
 }
 
 impl Answers {
-    /// Awaits an answer to a message that has been sent.
-    fn expect(&mut self, message: &[u8], answer: &Rc<RefCell<Answer>>) {
-        answer.borrow_mut().outcome = None;
+    /// Returns the value in a message that tells its answer; `None` if the order does.
+    fn key(&self, message: &[u8]) -> Option<Key> {
         let matching = self.matching.as_ref();
-        let key = matching.map(|own| own.of_message(message));
+        matching.map(|own| own.of_message(message))
+    }
+
+    /// Returns true if a message with this value was given up: its answer may still come, or never.
+    fn is_given_up(&self, key: &Key) -> bool {
+        let mut awaited = self.awaited.iter();
+        awaited.any(|(own, answer)| own.as_ref() == Some(key) && Rc::strong_count(answer) == 1)
+    }
+
+    /// Awaits an answer to a message that has been sent.
+    fn expect(&mut self, key: Option<Key>, answer: &Rc<RefCell<Answer>>) {
+        answer.borrow_mut().outcome = None;
         self.awaited.push_back((key, Rc::clone(answer)));
     }
 

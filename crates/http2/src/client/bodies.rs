@@ -40,6 +40,20 @@ impl Client {
         self.streams.at(slot.0).body.len()
     }
 
+    /// Returns true if the server does not let all go that is unsent: its windows have no room for it, or its limit of
+    /// streams keeps the request waiting.
+    pub fn is_held_back(&mut self, slot: Slot) -> bool {
+        let room = self.send_window.available();
+        let stream = self.streams.at(slot.0);
+        let room = room.min(stream.send_window.available());
+        let room = if stream.phase == Phase::Waiting {
+            0
+        } else {
+            room
+        };
+        stream.body.len() > room
+    }
+
     /// Returns a [stream](Self::stream) of which nothing is unsent any more; each once for every piece that could
     /// not be sent at once.
     pub fn next_sent(&mut self) -> Option<Slot> {

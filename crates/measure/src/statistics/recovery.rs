@@ -2,8 +2,8 @@
 
 use super::moments::{Moments, t_quantile};
 
-/// Stretches of an open loop with another rate, in whole seconds. Each is in the middle of a cycle, the first of which
-/// begins with the window.
+/// Stretches of an open loop with another rate, in whole seconds. Each begins half-way through a cycle, the first of
+/// which begins with the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Cycle {
     /// The length of a burst, in seconds.
@@ -18,9 +18,10 @@ pub struct Recoveries {
     /// The geometric mean of the seconds before the first burst, in nanoseconds.
     pub before: f64,
     /// The value that another such second exceeds once in 40 times, in nanoseconds: the upper end of a 95 % prediction
-    /// interval, by Student's t on logarithms (Hahn and Meeker, "Statistical Intervals", section 4.2).
+    /// interval, by Student's t on logarithms (Hahn and Meeker, "Statistical Intervals", section 4.2); at least the
+    /// highest of them, since values that a histogram has are not spread evenly.
     pub limit: f64,
-    /// One for each burst that was followed by a whole second.
+    /// One for each burst that was followed by two whole seconds.
     pub each: Vec<Recovery>,
 }
 
@@ -32,8 +33,8 @@ pub struct Recovery {
     pub after: Option<u64>,
     /// Seconds from its end to the next burst, or to the window's end.
     pub watched: u64,
-    /// The highest 99th percentile of its seconds and of those after it, in nanoseconds.
-    pub highest: u64,
+    /// The highest 99th percentile of its seconds and of those after it, in nanoseconds; `None` if they have none.
+    pub highest: Option<u64>,
 }
 
 impl Recovery {
@@ -44,21 +45,23 @@ impl Recovery {
 }
 
 impl Recoveries {
-    /// Looks at the 99th percentiles of a window's seconds, in nanoseconds, which seconds without replies have none of;
-    /// `None` if no burst was over, or fewer than two seconds before the first tell what is usual.
+    /// Looks at the 99th percentiles of a window's seconds, in nanoseconds, which seconds have none of that are not to
+    /// count as good; `None` if no burst was over, or fewer than two seconds before the first tell what is usual.
     pub fn of(p99: &[Option<u64>], cycle: Cycle) -> Option<Self> {
         let [burst, length] = [cycle.burst, cycle.length].map(|seconds| seconds as usize);
         let quiet = length.div_ceil(2);
         let before = p99.get(..quiet)?.iter().flatten();
+        let most = before.clone().max().map(|time| *time as f64)?;
         let before: Vec<f64> = before.map(|time| (*time as f64).ln()).collect();
         let moments = Moments::of(&before)?;
         let spread = (moments.variance? * (1.0 + 1.0 / moments.n)).sqrt();
         let limit = (moments.mean + spread * t_quantile(moments.n - 1.0)?).exp();
+        let limit = limit.max(most);
         let is_back = |second: &Option<u64>| second.is_some_and(|time| time as f64 <= limit);
         let mut each = Vec::new();
         for start in (quiet..p99.len()).step_by(length) {
             let end = (start + length).min(p99.len());
-            let Some(after) = p99.get(start + burst..end).filter(|all| !all.is_empty()) else {
+            let Some(after) = p99.get(start + burst..end).filter(|all| all.len() >= 2) else {
                 break;
             };
             let mut pairs = after.windows(2);
@@ -66,7 +69,7 @@ impl Recoveries {
             each.push(Recovery {
                 after: back.map(|seconds| seconds as u64),
                 watched: after.len() as u64,
-                highest: p99[start..end].iter().flatten().max().copied()?,
+                highest: p99[start..end].iter().flatten().max().copied(),
             });
         }
         (!each.is_empty()).then_some(Self {
@@ -74,6 +77,11 @@ impl Recoveries {
             limit,
             each,
         })
+    }
+
+    /// Returns true if a recovery was not seen.
+    pub fn is_missing(&self) -> bool {
+        self.each.iter().any(|own| own.after.is_none())
     }
 
     /// Returns the longest time of a recovery, in seconds; of one that was not seen, that for which it was looked for.
@@ -123,10 +131,30 @@ mod tests {
         let found = Recoveries::of(&all, CYCLE).unwrap();
         assert_eq!(found.each[0].after, Some(1));
         assert_eq!((found.each[0].watched, found.longest()), (8, 1));
-        assert_eq!(found.each[0].highest, 50_000_000);
+        assert_eq!(found.each[0].highest, Some(50_000_000));
+        assert!(!found.is_missing());
         // The second burst is not over.
         assert_eq!(after(&[[10, 12]], 31), [Some(0)]);
-        assert_eq!(Recoveries::of(&seconds(&[], 12, 1), CYCLE), None);
+        assert_eq!(Recoveries::of(&seconds(&[], 13, 1), CYCLE), None);
+        assert!(Recoveries::of(&seconds(&[], 14, 1), CYCLE).is_some());
+    }
+
+    #[test]
+    fn a_server_that_is_gone_after_a_burst_has_not_recovered() {
+        let mut all = seconds(&[[10, 12]], 60, 1);
+        all[12..].fill(None);
+        let found = Recoveries::of(&all, CYCLE).unwrap();
+        let highest: Vec<_> = found.each.iter().map(|own| own.highest).collect();
+        assert_eq!(highest, [Some(50_000_000), None, None]);
+        assert!(found.is_missing());
+    }
+
+    #[test]
+    fn seconds_that_are_all_the_same_are_as_before() {
+        for time in 5_000_000..5_000_500 {
+            let found = Recoveries::of(&[Some(time); 20], CYCLE).unwrap();
+            assert_eq!(found.each[0].after, Some(0), "{time}");
+        }
     }
 
     #[test]

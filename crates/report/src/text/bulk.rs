@@ -104,7 +104,8 @@ pub(super) fn text(run: &Run) -> String {
         .iter()
         .filter_map(|(own, settings)| choice(own, settings));
     lines.extend(choices);
-    let missing = all.iter().filter_map(|(own, _)| missing(metric::BULK, own));
+    let shown = [metric::BULK, metric::of_probes(&run.steps)].concat();
+    let missing = all.iter().filter_map(|(own, _)| missing(&shown, own));
     lines.extend(missing);
     lines.extend(all.iter().filter_map(|(own, _)| limit(own)));
     lines.extend(all.iter().filter_map(|(own, _)| probe(own)));

@@ -830,6 +830,7 @@ pub fn step(
             deadline_seconds: None,
             events: false,
             messages_per_stream: None,
+            matching: None,
             bursts: None,
             streams_per_connection: None,
             warmup_seconds: 1.0,

@@ -126,7 +126,10 @@ impl FromStr for Gate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
+        // Differences of times that may be 0 have no change in per cent.
         let metrics = metric::of_steps().chain(metric::of_bulk());
+        let metrics =
+            metrics.filter(|own| own.scale != Scale::Linear || own.unit != metric::Unit::Nanos);
         let example = "p99>+5%, rate<-3% or errors>+0.1%";
         Condition::parse(text, metrics, |_, limit| change(limit), example).map(Self)
     }

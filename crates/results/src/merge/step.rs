@@ -20,6 +20,7 @@ use serde_json::{Value, json};
 use super::{MergeError, MergeRules, cost::cost, error::refuse_unlike, window::Common};
 use crate::{
     anatomy::AnatomySummary,
+    burst::BurstSettings,
     connect::ChannelSecurity,
     messages::MessageSummary,
     probe::ProbeSummary,
@@ -236,11 +237,13 @@ fn settings(steps: &[&Step], is_whole: bool) -> StepSettings {
     let all = || steps.iter().map(|step| &step.settings);
     let sum = |of: fn(&StepSettings) -> usize| all().map(of).fold(0, usize::saturating_add);
     let planned_rate: Option<f64> = all().map(|settings| settings.planned_rate).sum();
+    let bursts: Option<Vec<BurstSettings>> = all().map(|settings| settings.bursts).collect();
     StepSettings {
         callers: sum(|settings| settings.callers),
         connections: sum(|settings| settings.connections),
         workers: sum(|settings| settings.workers),
         planned_rate: whole.and_then(|whole| whole.planned_rate).or(planned_rate),
+        bursts: bursts.and_then(|all| all.into_iter().reduce(BurstSettings::together)),
         requests: all().map(|settings| settings.requests).sum(),
         seed: first
             .seed

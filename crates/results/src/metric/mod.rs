@@ -20,7 +20,7 @@ pub use self::{
     registry::*,
     unit::{Reading, Unit},
 };
-use crate::{run::step::Step, time_unit::TimeUnit};
+use crate::{burst::recoveries, run::step::Step, time_unit::TimeUnit};
 
 /// One number that describes a step.
 #[derive(Debug)]
@@ -233,6 +233,13 @@ impl Metric {
             Source::Time(_) => times.is_bound(self.name),
             Source::Step(_) | Source::Histogram(..) => false,
         }
+    }
+
+    /// Returns true if a step's value is a lower bound: because some requests got no reply, or because the server was
+    /// not seen to recover from a burst.
+    pub fn is_bound_of(&self, step: &Step) -> bool {
+        let is_missing = || recoveries(step).is_some_and(|own| own.is_missing());
+        self.is_bound(&step.summary.times[Time::Response]) || (*self == RECOVERY && is_missing())
     }
 
     /// Returns its title in a table, with the unit in which its times read there.

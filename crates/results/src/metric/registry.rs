@@ -200,7 +200,7 @@ metrics! {
         "Median response time of a small request beside the streams", Step(|step| Some(probe(step, 50.0)?[1]));
     /// By how much bulk streams raise the median response time of a small request.
     PROBE_ADDED_P50: "probe-added-p50", "added p50 us", "added p50", "probe_added_p50", Nanos, Lower, Linear,
-        "Difference that the streams make to the median response time of a small request",
+        "Increase of the median response time of a small request beside the streams",
         Step(|step| probe(step, 50.0).map(|[idle, loaded]| loaded - idle));
     /// The 99th percentile of the response time of a small request before bulk streams.
     PROBE_IDLE_P99: "probe-idle-p99", "idle p99 us", "idle p99", "probe_idle_p99", Nanos, Lower, Logarithmic,
@@ -212,7 +212,7 @@ metrics! {
         Step(|step| Some(probe(step, 99.0)?[1]));
     /// By how much bulk streams raise the 99th percentile of the response time of a small request.
     PROBE_ADDED_P99: "probe-added-p99", "added p99 us", "added p99", "probe_added_p99", Nanos, Lower, Linear,
-        "Difference that the streams make to the 99th percentile of the response time of a small request",
+        "Increase of the 99th percentile of the response time of a small request beside the streams",
         Step(|step| probe(step, 99.0).map(|[idle, loaded]| loaded - idle));
 }
 

@@ -189,6 +189,9 @@ impl StepSettings {
             self.together
                 .map(|targets| format!("{targets} targets together")),
             self.bursts.map(|bursts| bursts.in_words()),
+            self.matching
+                .as_ref()
+                .map(|fields| format!("replies matched by {fields}")),
             self.part.map(|part| part.to_string()),
             self.anatomy.then(|| "with anatomy".to_owned()),
             self.perf_events

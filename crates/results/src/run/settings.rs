@@ -134,6 +134,10 @@ pub struct StepSettings {
     /// Messages on each stream before it is opened anew; absent where streams are kept, or requests are no messages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub messages_per_stream: Option<u64>,
+    /// The field by which replies belonged to messages, or `FIELD=REPLY_FIELD`; absent where they came in the messages'
+    /// order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matching: Option<String>,
     /// The number of targets that were measured at the same time on the same workers; absent where this one
     /// alone was. In a closed loop each caller called them by turns, in random order, one at a time.
     #[serde(default, skip_serializing_if = "Option::is_none")]

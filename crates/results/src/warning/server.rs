@@ -96,7 +96,8 @@ impl WarningKind for BlockedByPeer {
             severity: Severity::Note,
             extent: self.share,
             sentence: format!(
-                "the server's flow control held {messages:.0}% of the messages back, for {share:.0}% of the time of all"
+                "the server's flow control, or its limit of streams, held back {messages:.0}% of the messages, for \
+                 {share:.0}% of their total service time"
             ),
             remedy: &[
                 ("give the server's streams larger windows", &[]),

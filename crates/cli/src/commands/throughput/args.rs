@@ -11,6 +11,7 @@ use netping_results::{condition::Condition, format::plural};
 
 use crate::{
     args::{
+        burst::BurstArgs,
         load::{CALLERS, ClientLoadArgs},
         range::{Range, count, optional, within},
         shared::ComparedArgs,
@@ -50,6 +51,8 @@ pub struct ThroughputArgs {
     utilisation: Option<Range>,
     #[command(flatten)]
     load: ClientLoadArgs,
+    #[command(flatten)]
+    burst: BurstArgs,
     /// Number of requests to measure in each step, instead of a duration
     #[arg(short = 'n', long, value_parser = count, value_name = "N", conflicts_with = "duration")]
     requests: Option<NonZeroU64>,
@@ -103,11 +106,12 @@ impl ThroughputArgs {
             self.check_parts(&kinds)?;
         }
         match self.requests {
-            None => self.load.check(),
-            Some(_) => require(
-                !self.load.has_bursts(),
-                "--burst needs a window of a known length: give -d instead of -n",
-            ),
+            None => {
+                self.load.check()?;
+                let (window, warmup) = (self.load.duration, self.load.warmup());
+                self.burst.check(window, warmup)
+            }
+            Some(_) => Ok(()),
         }
     }
 
@@ -186,6 +190,7 @@ impl ThroughputArgs {
         let base = base.clone();
         let mut plan = self.load.plan(base, callers, connections, arrival);
         let one = Some(NonZeroU64::MIN).filter(|_| self.new_connection_per_request);
+        plan.load.bursts = self.burst.bursts(arrival, self.load.warmup());
         plan.load.requests_per_connection = one.or(self.requests_per_connection);
         plan.execution.extent = self.extent(arrival);
         self.compared.in_step.apply(&mut plan)?;

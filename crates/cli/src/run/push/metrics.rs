@@ -97,7 +97,7 @@ impl Metrics {
         self.add_times(&Counts::default());
         self.set(&self.running, 1.0);
         self.set(&self.callers, plan.load.callers as f64);
-        if let Some(rate) = plan.load.arrival.rate() {
+        if let Some(rate) = plan.load.mean_rate(plan.load.arrival) {
             self.set(&self.planned_rate, rate);
         }
         for gauges in [&self.rate, &self.replies, &self.failures] {

@@ -109,12 +109,10 @@ impl Server {
         }
     }
 
-    /// Counts an answer to a caller.
-    pub fn answer(&self, caller: u32) {
-        let mut seen = self.seen.borrow_mut();
-        seen.answered += 1;
+    /// Notes that a caller has its answer.
+    pub fn has_answer(&self, caller: u32) {
         if self.clock.now() >= LAST {
-            seen.last.insert(caller);
+            self.seen.borrow_mut().last.insert(caller);
         }
     }
 }
@@ -169,7 +167,8 @@ impl Connection for Link {
             3 => self.spent.set(true),
             _ => {}
         }
-        server.answer(exchange.caller());
+        server.seen.borrow_mut().answered += 1;
+        server.has_answer(exchange.caller());
         Ok(())
     }
 }

@@ -15,6 +15,7 @@ use h2::{Reason, RecvStream, SendStream, server};
 use http::{HeaderMap, Request, Response};
 use netping_http2::Config;
 use netping_measure::{connect::ConnectPhase, error_kind::ErrorKind};
+use netping_protocol::payload::Exchange;
 use tokio::{
     io::{DuplexStream, duplex},
     sync::mpsc,
@@ -25,7 +26,7 @@ use super::simulation::{SCHEDULES, Server, simulate};
 use crate::{
     plan::StreamLimits,
     transport::{
-        Failure, Milestones, Transport,
+        Carried, Connection, Failure, Milestones, Transport,
         grpc_messages::{
             MessageHandle,
             tests::{LENGTH, Numbers, number},
@@ -134,8 +135,7 @@ impl Streams {
                     7 => drop(reply.send_data(message.clone(), false)),
                     _ => {}
                 }
-                let told = u32::from_le_bytes(*message.last_chunk().unwrap());
-                self.server.answer(told / 1000);
+                self.server.seen.borrow_mut().answered += 1;
                 if reply.send_data(message, false).is_err() {
                     return;
                 }
@@ -152,8 +152,37 @@ fn end(reply: &mut SendStream<Bytes>, status: &'static str) {
     let _ = reply.send_trailers(trailers);
 }
 
+/// A caller's handle on a connection, which notes the answers that it gets.
+struct Link {
+    handle: MessageHandle<Numbers, DuplexStream>,
+    server: Server,
+}
+
+impl Connection for Link {
+    fn share(&self) -> Option<Self> {
+        Some(Self {
+            handle: self.handle.share()?,
+            server: self.server.clone(),
+        })
+    }
+
+    fn is_spent(&mut self) -> bool {
+        self.handle.is_spent()
+    }
+
+    async fn call(
+        &mut self,
+        exchange: &Exchange,
+        carried: &mut Carried<'_>,
+    ) -> Result<(), Failure> {
+        self.handle.call(exchange, carried).await?;
+        self.server.has_answer(exchange.caller());
+        Ok(())
+    }
+}
+
 impl Transport for Streams {
-    type Connection = MessageHandle<Numbers, DuplexStream>;
+    type Connection = Link;
 
     async fn connect(&self, milestones: &mut Milestones<'_>) -> Result<Self::Connection, Failure> {
         if !self.server.is_well() && self.server.draw(4) == 0 {
@@ -168,7 +197,10 @@ impl Transport for Streams {
             head: prepare(&request),
             tells: self.tells,
         };
-        Ok(MessageHandle::new(connection, conversation, self.limits))
+        Ok(Link {
+            handle: MessageHandle::new(connection, conversation, self.limits),
+            server: self.server.clone(),
+        })
     }
 }
 

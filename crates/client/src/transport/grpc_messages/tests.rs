@@ -202,6 +202,29 @@ async fn the_answer_to_a_message_that_was_given_up_is_nobodys() {
     assert_eq!(connected(ONE, true, late, client).await, (None, 1));
 }
 
+#[tokio::test(flavor = "current_thread")]
+async fn a_message_with_the_value_of_one_that_was_given_up_has_another_stream() {
+    let silent_once = |mut stream: Served| async move {
+        stream.message().await;
+        while let Some(message) = stream.message().await {
+            stream.send(message);
+        }
+    };
+    let client = async |mut handle: MessageHandle<Numbers>| {
+        let mut exchange = Exchange::new(0, 0, Reply::Echo);
+        let given_up = timeout(Duration::from_millis(1), call(&mut handle, &exchange));
+        assert!(given_up.await.is_err());
+        exchange.advance();
+        let other = call(&mut handle, &exchange).await;
+        // It is the first on another stream, and given up there.
+        let same = Exchange::new(0, 0, Reply::Echo);
+        let given_up = timeout(Duration::from_millis(1), call(&mut handle, &same));
+        (other, given_up.await.is_err())
+    };
+    let came = connected(ONE, true, silent_once, client).await;
+    assert_eq!(came, ((None, true), 2));
+}
+
 async fn echo(mut stream: Served) {
     while let Some(message) = stream.message().await {
         // In two parts, within the prefix.

@@ -60,6 +60,11 @@ impl<S: Io> Streaming<S> {
         poll_fn(|cx| self.shared.borrow_mut().poll_sent(self.slot, cx)).await
     }
 
+    /// Returns true if the server's flow control, or its limit of streams, keeps a piece from being sent as a whole.
+    pub(crate) fn is_held_back(&self) -> bool {
+        self.shared.borrow_mut().client.is_held_back(self.slot)
+    }
+
     /// Returns true if the request is at its end.
     pub(crate) fn is_over(&self) -> bool {
         self.shared.borrow().calls[self.slot.index()]
@@ -250,6 +255,7 @@ mod tests {
             tokio::pin!(next);
             assert!(futures_util::poll!(&mut next).is_pending());
             assert_eq!(stream.shared.borrow_mut().client.unsent(stream.slot), 2);
+            assert!(stream.is_held_back());
             told.notify_one();
             next.await.unwrap();
             stream.send(Body::Short(&[]), true).await.unwrap();

@@ -22,7 +22,12 @@ mod quic;
 mod stream;
 mod tcp;
 
-use std::{collections::BTreeMap, iter, rc::Rc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    iter,
+    rc::Rc,
+    time::Duration,
+};
 
 use futures_util::future::try_join_all;
 use netping_measure::{
@@ -113,6 +118,8 @@ pub struct Bulk {
     server_note: Option<String>,
     /// When the last run began, in nanoseconds since 1970.
     started_at: u64,
+    /// Connections to the server that are not the streams'.
+    others: BTreeSet<u64>,
     /// The balance of the CPUs over the last run.
     balances: Vec<Balance>,
     /// The account of the TCP connections over the last run.
@@ -144,6 +151,7 @@ impl Bulk {
                 probe: Some(Probe::new(plan.target.server.clone())),
                 server_note: None,
                 started_at: 0,
+                others: BTreeSet::new(),
                 balances: Vec::new(),
                 path: None,
             };
@@ -232,6 +240,7 @@ impl Bulk {
             // Connections of other plans to this server are idle meanwhile.
             let used = |all: &Readings| -> Readings {
                 let used = all.iter().filter(|(own, _)| start.get(own) != end.get(own));
+                let used = used.filter(|(own, _)| !self.others.contains(own));
                 used.map(|(own, reading)| (*own, reading.clone())).collect()
             };
             PathAccount::between(&used(&start), &used(&end))

@@ -1,6 +1,8 @@
 //! Small requests beside the streams, on connections of their own: what the streams do to others.
 
 use std::{
+    collections::BTreeSet,
+    ops::RangeInclusive,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -11,7 +13,10 @@ use std::{
 };
 
 use netping_measure::{
-    bulk::BulkRun, counts::Counts, error_kind::ErrorKind, histogram::histogram, histogram::record,
+    bulk::BulkRun,
+    counts::Counts,
+    error_kind::ErrorKind,
+    histogram::{Histogram, histogram, record},
 };
 use netping_protocol::scheme::Protocol;
 use netping_results::probe::ProbeSummary;
@@ -19,7 +24,7 @@ use netping_results::probe::ProbeSummary;
 use super::{Bulk, BulkPlan, Ended, LOOK};
 use crate::{
     clock::Moment,
-    engine::{self, Measured, Observer, Phase},
+    engine::{self, Measured, Observer, Phase, tcp_readings},
     error::StartError,
     interrupt::Interrupt,
     plan::{Arrival, Plan},
@@ -30,8 +35,8 @@ use crate::{
 /// Time for which requests are measured before the streams carry anything.
 pub const IDLE: Duration = Duration::from_secs(1);
 
-/// Requests that may wait for their replies at a time: that many are on their way while a reply is late.
-const CALLERS: usize = 16;
+/// Requests that may wait for their replies at a time: those of a quarter of a second, within these limits.
+const CALLERS: RangeInclusive<f64> = 16.0..=256.0;
 
 /// Returns the plan of small requests to the same server, at a constant rate; `None` if there are to be none.
 pub(super) fn plan(bulk: &BulkPlan) -> Option<Plan> {
@@ -46,8 +51,9 @@ pub(super) fn plan(bulk: &BulkPlan) -> Option<Plan> {
     };
     let mut plan = Plan::new(target, kind);
     plan.load.arrival = Arrival::Constant(rate);
-    plan.load.callers = CALLERS;
-    plan.load.connections = if kind.multiplexes() { 1 } else { CALLERS };
+    let callers = (rate / 4.0).clamp(*CALLERS.start(), *CALLERS.end()) as usize;
+    plan.load.callers = callers;
+    plan.load.connections = if kind.multiplexes() { 1 } else { callers };
     plan.load.max_backlog = usize::MAX;
     plan.load.timeout = bulk.timeout;
     plan.execution.keep_samples = true;
@@ -66,6 +72,12 @@ impl Bulk {
         let Some(plan) = plan(&self.plan) else {
             return Ok((self.run(interrupt)?, None));
         };
+        let target = self.plan.target.clone();
+        let connections = || -> BTreeSet<u64> {
+            let readings = tcp_readings(&target).unwrap_or_default();
+            readings.into_keys().collect()
+        };
+        let before = connections();
         let (begins, begun) = mpsc::channel();
         let is_over = Arc::new(AtomicBool::new(false));
         let watch = Watch {
@@ -76,6 +88,7 @@ impl Bulk {
             let probing = scope.spawn(move || engine::run(&plan, interrupt, &watch));
             // There is no beginning if it fails to start.
             let has_begun = begun.recv().is_ok();
+            self.others = connections().difference(&before).copied().collect();
             let idle = rest(interrupt);
             let run = if has_begun {
                 self.run(interrupt)
@@ -97,8 +110,15 @@ impl Bulk {
         let run = run?;
         let length = (run.seconds * 1e9) as u64;
         let loaded = [self.started_at, self.started_at + length];
-        let times = [idle, loaded].map(|span| times_within(&measured, span));
-        let failed = measured.totals.accounting.failed() + measured.totals.accounting.in_flight;
+        let mut times = [idle, loaded].map(|span| times_within(&measured, span));
+        let accounting = &measured.totals.accounting;
+        let failed = accounting.failed() + accounting.in_flight + accounting.not_sent;
+        let timeout = self.plan.timeout.as_nanos() as u64;
+        for _ in 0..failed {
+            // Nobody waits longer.
+            record(&mut times[1], timeout);
+        }
+        let times = times.map(|times| Counts::from(&times));
         Ok((run, Some(ProbeSummary::of(times, failed))))
     }
 }
@@ -118,7 +138,7 @@ fn rest(interrupt: &Interrupt) -> [u64; 2] {
 
 /// Returns the response times of the requests that were due within a span of the time of day, which is in nanoseconds
 /// since 1970.
-fn times_within(measured: &Measured, [from, until]: [u64; 2]) -> Counts {
+fn times_within(measured: &Measured, [from, until]: [u64; 2]) -> Histogram {
     let (window, started_at) = (measured.totals.window, measured.window_started_at);
     let mut times = histogram();
     for sample in &measured.report.samples {
@@ -127,7 +147,7 @@ fn times_within(measured: &Measured, [from, until]: [u64; 2]) -> Counts {
             record(&mut times, sample.end - sample.intended);
         }
     }
-    Counts::from(&times)
+    times
 }
 
 /// Watches the requests: tells when they count, and ends them with the streams' run.
