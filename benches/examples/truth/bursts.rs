@@ -1,7 +1,7 @@
 //! Bursts beyond what callers can carry: the queue that they leave has a known length, and takes a known time.
 
 use netping_benches::processes::{Server, netping};
-use netping_results::{burst::recoveries, run::Step};
+use netping_results::{recovery::recoveries, run::Step};
 
 use crate::{Tell, Truth};
 

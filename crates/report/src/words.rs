@@ -2,12 +2,12 @@
 
 use netping_measure::statistics::recovery::Recovery;
 use netping_results::{
-    burst::recoveries,
     compare::FileComparison,
     comparison::{Compared, Comparison, Finding},
     estimate::estimate,
     format::{plural, thousands},
     metric::{self, Metric},
+    recovery::recoveries,
     run::{Kind, Measurement, Run},
     time_unit::TimeUnit,
 };

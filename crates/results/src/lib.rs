@@ -24,6 +24,7 @@ pub mod merge;
 pub mod messages;
 pub mod metric;
 pub mod probe;
+pub mod recovery;
 pub mod run;
 pub mod time_unit;
 pub mod times;

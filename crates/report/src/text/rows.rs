@@ -2,9 +2,9 @@
 
 use netping_measure::times::Time;
 use netping_results::{
-    burst,
     format::{plural, thousands},
     metric::{self, Metric},
+    recovery,
     run::{Kind, Measurement, Run, Step, StepSettings},
 };
 
@@ -226,7 +226,7 @@ fn stream_line(step: &Step) -> String {
 
 /// Returns what a step's bursts did, if it had any.
 fn burst_line(step: &Step) -> String {
-    burst::in_words(step).map_or_else(String::new, |line| format!("\n  {line}"))
+    recovery::in_words(step).map_or_else(String::new, |line| format!("\n  {line}"))
 }
 
 /// Returns the parts of a step's round trips, and what they took of both sides, if they were asked for.

@@ -20,7 +20,7 @@ pub use self::{
     registry::*,
     unit::{Reading, Unit},
 };
-use crate::{burst::recoveries, run::step::Step, time_unit::TimeUnit};
+use crate::{recovery::recoveries, run::step::Step, time_unit::TimeUnit};
 
 /// One number that describes a step.
 #[derive(Debug)]

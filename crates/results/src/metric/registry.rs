@@ -6,7 +6,7 @@ use netping_measure::{
 };
 
 use super::{Better, Metric, Scale, Source, Unit};
-use crate::{burst::recoveries, run::Step};
+use crate::{recovery::recoveries, run::Step};
 
 /// Declares metrics, each with its name, title, label and key, its unit, better direction and scale,
 /// and its definition and source.
