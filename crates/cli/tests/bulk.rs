@@ -175,6 +175,9 @@ fn small_requests_have_their_times_before_the_streams_and_beside_them() {
             let what = format!("{} {part}: {time}", server.url);
             assert!(count >= fewest && min >= 5_000_000, "{what}");
         }
+        // Those of the requests are not the streams'.
+        let connections = &steps[0]["path"]["connections"];
+        assert!(connections.is_null() || connections == 1, "{connections}");
         // As many as were due.
         let most = 400.0 * steps[0]["bulk"]["seconds"].as_f64().unwrap() + 1.0;
         let loaded = probe["loaded"]["time"]["count"].as_f64().unwrap();

@@ -60,7 +60,11 @@ pub fn in_words(step: &Step) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{burst::BurstSettings, fixtures};
+    use crate::{
+        burst::BurstSettings,
+        condition::{Answer, Condition},
+        fixtures,
+    };
 
     /// Returns a step of 40 s with a burst of 2 s in the middle of each 20 s, whose seconds are as slow as it says.
     fn step(is_slow: fn(u64) -> bool) -> Step {
@@ -96,6 +100,13 @@ mod tests {
         );
         let longest = recoveries(&step(|second| second >= 30)).unwrap().longest();
         assert_eq!(longest, 8);
+        // It is at least as long as it was looked for.
+        let check = |text: &str| {
+            let condition: Condition = text.parse().unwrap();
+            condition.check(&step(|second| second >= 30))
+        };
+        assert_eq!(check("recovery>5s"), Answer::Holds(8e9));
+        assert_eq!(check("recovery>10s"), Answer::Unknown);
         let mut failing = step(|second| (10..12).contains(&second));
         failing.intervals[13].errors = 1;
         let found = recoveries(&failing).unwrap();

@@ -181,6 +181,8 @@ mod tests {
             rate.describe(-0.04),
             "rate by -4.00%, 1.00 beyond the limit"
         );
+        // It may be 0, so that there is no share of it.
+        assert!("recovery>+5%".parse::<Gate>().is_err());
         let errors: Gate = "errors>+0.1%".parse().unwrap();
         let decided = errors.decide(&changed(&metric::ERROR_SHARE, 0.002, None));
         assert_eq!(decided, Answer::Holds(0.002));

@@ -294,6 +294,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        burst::BurstSettings,
         fixtures::{STARTED_AT, run, step, tool},
         run::{ClockOffset, HostClock, PartSettings},
         warning::{ClientBound, ServerShared, SharedHost, TooFewSamples, Warning},
@@ -616,6 +617,22 @@ mod tests {
             });
         }
         clients
+    }
+
+    #[test]
+    fn clients_that_share_a_load_share_its_bursts() {
+        let mut clients = sharing([1, 2], 2);
+        for (_, run) in &mut clients {
+            run.steps[0].settings.bursts = Some(BurstSettings {
+                base_rate: 1000.0,
+                rate: 9000.0,
+                length: 2,
+                every: 10,
+            });
+        }
+        let step = &merged(&clients).unwrap().steps[0];
+        let bursts = step.settings.bursts.unwrap();
+        assert_eq!((bursts.base_rate, bursts.rate), (2000.0, 18_000.0));
     }
 
     #[test]
