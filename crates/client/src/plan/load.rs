@@ -85,7 +85,8 @@ pub enum Arrival {
     },
 }
 
-/// Stretches of an open loop with another rate. Each is in the middle of a cycle, from the warm-up's end on.
+/// Stretches of an open loop with another rate. Each begins half-way through a cycle, the first of which begins with the
+/// warm-up's end.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bursts {
     /// The rate in them, as a multiple of that between them.

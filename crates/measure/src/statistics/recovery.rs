@@ -12,7 +12,7 @@ pub struct Cycle {
     pub length: u64,
 }
 
-/// What bursts did to the 99th percentile of each second.
+/// The recoveries from all bursts of a window, and what was usual before the first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Recoveries {
     /// The geometric mean of the seconds before the first burst, in nanoseconds.
@@ -25,7 +25,7 @@ pub struct Recoveries {
     pub each: Vec<Recovery>,
 }
 
-/// What one burst did.
+/// The recovery from one burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recovery {
     /// Seconds from its end to the first of two seconds whose 99th percentile is within the limit; `None` if there were no
