@@ -24,8 +24,9 @@ impl Route for Length {
     }
 }
 
-/// Replies to each request with as many bytes as it asks for, and its own bytes repeated. The client may have to write before it reads on, and thus the server reads while a write waits: the pipe may be too
-/// short for what both begin with.
+/// Replies to each request with as many bytes as it asks for, and its own bytes repeated. The client may have to
+/// write before it reads on, and thus the server reads while a write waits: the pipe may be too short for what both
+/// begin with.
 async fn serve(stream: DuplexStream, mut server: Server<Length>, piece: usize) -> io::Result<()> {
     let head = Head::of_reply(Some(200), &[("content-type", "text/plain")]);
     let trailers = Head::of_reply(None, &[("grpc-status", "0")]);
@@ -178,7 +179,10 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
 async fn run(setup: Setup, calls: Vec<Call>) {
     let (ours, theirs) = tokio::io::duplex(setup.pipe);
     let served = tokio::spawn(serve(theirs, Server::new(setup.server), setup.piece));
+    // Before the server's settings have come, a client may open as many streams as it likes, and those above the
+    // server's limit are refused: not the calls that are meant here.
     let handshake = client::Builder::new()
+        .initial_max_send_streams(setup.server.streams as usize)
         .initial_window_size(setup.window)
         .initial_connection_window_size(setup.connection)
         .header_table_size(setup.table)
