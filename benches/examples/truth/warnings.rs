@@ -22,6 +22,10 @@ use crate::{Extent, Tell, Truth};
 /// Runs of each trouble.
 const RUNS: usize = 20;
 
+/// One run in so many may have a warning that its trouble does not explain: a hypervisor stops a core, or slows it,
+/// without a word to its guest.
+const CHANCE: usize = 20;
+
 /// Runs at most, until one that nothing else disturbed.
 const MOST: usize = 5;
 
@@ -61,7 +65,13 @@ const TROUBLES: [Trouble; 10] = [
         possible: || true,
         must: &["CLIENT_STARVED", "FOREIGN_LOAD"],
         // Its turns on the core may be more than 20 ms apart.
-        may: &["NO_CALLER_FREE", "BEHIND_SCHEDULE", "NOISY", "STALLED"],
+        may: &[
+            "NO_CALLER_FREE",
+            "BEHIND_SCHEDULE",
+            "NOISY",
+            "NOT_STEADY",
+            "STALLED",
+        ],
     },
     Trouble {
         what: "client throttled by its cgroup",
@@ -138,30 +148,37 @@ pub fn make(trouble: &Trouble, runs: usize, extent: Extent) -> Truth {
     let is_full = extent == Extent::Full;
     let runs = if is_full { runs } else { 1 };
     let tried = if (trouble.possible)() { runs } else { 0 };
-    let (mut right, mut others) = (0, Vec::new());
+    let (mut right, mut odd, mut others) = (0, 0, Vec::new());
     for _ in 0..tried {
         let said = undisturbed(trouble);
         let found = said.warnings();
         let has_all = trouble.must.iter().all(|name| found.contains(name));
         let is_other = |name: &&str| !trouble.must.contains(name) && !trouble.may.contains(name);
         right += usize::from(has_all && !said.run.is_null());
+        let before = others.len();
         others.extend(found.into_iter().filter(is_other).map(str::to_owned));
+        odd += usize::from(others.len() > before);
     }
-    let count = others.len();
     others.sort_unstable();
     others.dedup();
     let mut found = format!("{right} of {tried}");
-    if count > 0 {
-        found += &["; ", &count.to_string(), " others: ", &others.join(", ")].concat();
+    if odd > 0 {
+        found += &["; others in ", &odd.to_string(), ": ", &others.join(", ")].concat();
     }
+    let chance = runs / CHANCE;
+    let and_others = match (extent, chance) {
+        (Extent::Once, _) => String::new(),
+        (Extent::Full, 0) => ", no other".to_owned(),
+        (Extent::Full, chance) => format!(", others in {chance} at most"),
+    };
     let names = match trouble.must {
         [] => "no warning".to_owned(),
         names => names.join(", "),
     };
     Truth {
         what: trouble.what.to_owned(),
-        expected: format!("{names}, {runs} of {runs}, no other"),
-        passed: (tried > 0).then_some(right == runs && (count == 0 || !is_full)),
+        expected: format!("{names}, {runs} of {runs}{and_others}"),
+        passed: (tried > 0).then_some(right == runs && (odd <= chance || !is_full)),
         found,
     }
 }
@@ -326,7 +343,8 @@ fn clock_set() -> Said {
     client.finish()
 }
 
-/// A web server that ends each connection with its reply; one caller, whose time is spent on connections.
+/// A web server that ends each connection with its reply; one caller, whose time is spent on connections. They are
+/// fewer than the ports from which Linux connects before it has to search for one, which takes longer.
 fn closing_server() -> Said {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
@@ -337,7 +355,7 @@ fn closing_server() -> Said {
             let _ = client.write_all(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok");
         }
     });
-    let load = ["-c", "1", "-d", "3s", "--warmup", "500ms"];
+    let load = ["-c", "1", "--requests", "10k", "--warmup", "0s"];
     Client::start(&[&["throughput", &url], &load[..]].concat()).finish()
 }
 
