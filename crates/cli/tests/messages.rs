@@ -10,7 +10,9 @@ fn measure(url: &str, flags: &[&str]) -> (Value, i32) {
     let fixed = ["throughput", url, "--per-message", "--warmup", "0s"];
     let output = run(&[&fixed[..], &["--json", "-"], flags].concat());
     let code = output.status.code().unwrap();
-    assert!(matches!(code, 0 | 1), "{}", stderr(&output));
+    let told = stderr(&output);
+    assert!(matches!(code, 0 | 1), "{told}");
+    assert!(told.contains("messages "), "{told}");
     (parse(&stdout(&output))["steps"][0].take(), code)
 }
 

@@ -158,7 +158,8 @@ fn mistakes_are_told_before_anything_is_sent() {
         refused(&method, &["--data", "{\"inputs\": 1}"]),
         (
             2,
-            "does not fit echopb.EchoRequest: unrecognized field name 'inputs' at line 1 column 9",
+            "does not fit echopb.EchoRequest: unrecognized field name 'inputs' at line 1 column 9; \
+             'netping grpc describe' shows its fields",
         ),
     );
     says(

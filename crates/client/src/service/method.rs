@@ -132,7 +132,10 @@ pub(super) fn parts(target: &Target) -> (&str, &str) {
 fn message(kind: &MessageDescriptor, json: &str) -> Result<DynamicMessage, String> {
     let mut parser = serde_json::Deserializer::from_slice(json.as_bytes());
     let message = kind.clone().deserialize(&mut parser);
-    message.map_err(|error| format!("it does not fit {}: {error}", kind.full_name()))
+    message.map_err(|error| {
+        let name = kind.full_name();
+        format!("it does not fit {name}: {error}; 'netping grpc describe' shows its fields")
+    })
 }
 
 fn stream(kind: &MessageDescriptor, json: &str) -> Result<Vec<DynamicMessage>, String> {

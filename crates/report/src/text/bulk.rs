@@ -142,10 +142,13 @@ fn results(own: &Measurement<'_>, times: &[MetricColumn]) -> Vec<String> {
 fn probe(own: &Measurement<'_>) -> Option<String> {
     let all = ProbeSummary::sum(own.trials.iter().filter_map(|step| step.probe.as_deref()))?;
     let added = estimate(&metric::PROBE_ADDED_P50, own);
-    let mut parts = vec![format!(
-        "the streams added {} us to p50",
-        value_with_interval(&metric::PROBE_ADDED_P50, added)
-    )];
+    let mut parts = vec![match added {
+        Some(_) => {
+            let added = value_with_interval(&metric::PROBE_ADDED_P50, added);
+            format!("the streams added {added} us to p50")
+        }
+        None => "too few beside the streams for p50".to_owned(),
+    }];
     let p99 = [&all.idle, &all.loaded].map(|own| own.time.quantile(99.0));
     parts.push(match p99 {
         [Some(_), Some(_)] => {

@@ -167,14 +167,17 @@ fn knee(sweep: &[Measurement<'_>]) -> Option<String> {
 /// Describes the requests of a step, as headings have it; `None` where they are all empty.
 fn requests(settings: &StepSettings) -> Option<String> {
     let bytes = |bytes| format!("{} bytes", thousands(bytes as f64));
+    let are_messages = settings.are_messages();
     match (settings.payload_bytes, settings.bodies) {
-        (0, None) => None,
+        (0, None) => are_messages.then(|| "empty messages".to_owned()),
+        (length, None) if are_messages => Some(format!("messages of {}", bytes(length))),
         (length, None) => Some(bytes(length)),
         (length, Some(bodies)) => {
             let order = settings.body_order.as_deref().unwrap_or_default();
             let mean = bytes(length);
             let bodies = thousands(bodies as f64);
-            Some(format!("{bodies} bodies ({order}) of {mean} on average"))
+            let what = if are_messages { "messages" } else { "bodies" };
+            Some(format!("{bodies} {what} ({order}) of {mean} on average"))
         }
     }
 }

@@ -171,4 +171,9 @@ impl StepSettings {
     pub fn is_fixed(&self) -> bool {
         self.assign.as_deref() == Some("fixed")
     }
+
+    /// Returns true if each request was a message on a stream that stays open.
+    pub fn are_messages(&self) -> bool {
+        matches!(&*self.client, "h2 chat" | "h2 messages")
+    }
 }
