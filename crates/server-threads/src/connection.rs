@@ -192,6 +192,7 @@ impl ConnectionThread {
         if self.tls.is_some() {
             self.persist(|stream| stream.flush().map(|()| 0))?;
         }
+        self.write.set(false);
         Ok(())
     }
 
