@@ -126,7 +126,7 @@ pub const FAULTS: [Fault; 13] = [
     },
     Fault {
         what: "silence after a request",
-        promised: BY_DEADLINE,
+        promised: "closed as idle after 1 to 4 s",
         servers: Kind::is_tcp,
         try_it: silence,
     },
@@ -212,8 +212,10 @@ fn trickles(
     by_deadline(&server, kind, ended)
 }
 
+/// Sends a whole request and nothing more: no deadline but the one of silence is for that, however short the others.
 fn silence(kind: &Kind) -> Outcome {
-    let server = kind.start(&IDLE);
+    let others = ["--request-timeout", "200ms", "--reply-timeout", "200ms"];
+    let server = kind.start(&[&IDLE[..], &others].concat());
     let mut peer = Peer::new(&server, &kind.connector);
     let whole = if kind.is_grpc() {
         [opening(65_535), request(1, ECHO, b"")].concat()
@@ -223,7 +225,11 @@ fn silence(kind: &Kind) -> Outcome {
     let begun = time_of_day();
     let _ = peer.send(&whole, PATIENCE);
     let ended = peer.end(begun);
-    by_deadline(&server, kind, ended)
+    let is_idle = server
+        .errors()
+        .iter()
+        .any(|(kind, _)| kind == "idle_timeout");
+    by_deadline(&server, kind, ended).and(is_idle, "")
 }
 
 /// Begins a request, and waits until the server counts that its end did not come: a stream ends then, not the
