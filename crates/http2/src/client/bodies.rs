@@ -116,13 +116,14 @@ impl Client {
             let sent = self.send_piece(slot, Body::Shared(&piece), is_last);
             body.advance(sent);
             let stream = self.streams.at(slot);
-            if !body.is_empty() {
+            if body.is_empty() {
+                stream.is_sent = is_given;
+                if stream.takes_pieces {
+                    self.sent.push_back(slot);
+                }
+            } else {
                 stream.body = body;
                 self.queue(slot);
-            } else if is_given {
-                stream.is_sent = true;
-            } else {
-                self.sent.push_back(slot);
             }
         }
     }

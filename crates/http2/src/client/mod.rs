@@ -167,7 +167,9 @@ impl Client {
             return None;
         }
         let slot = self.streams.reserve();
-        self.streams.at(slot).is_given = is_whole;
+        let stream = self.streams.at(slot);
+        stream.is_given = is_whole;
+        stream.takes_pieces = !is_whole;
         // Whoever waits is sent as soon as there is a stream, so that nobody does if there is one now.
         if self.may_open() {
             self.open(slot, head, body);

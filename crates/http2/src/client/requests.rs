@@ -39,7 +39,7 @@ impl Client {
             if let Some(head) = head {
                 self.open(slot, &head, Body::Shared(&body));
                 let stream = self.streams.at(slot);
-                if !body.is_empty() && stream.body.is_empty() && !stream.is_given {
+                if !body.is_empty() && stream.body.is_empty() && stream.takes_pieces {
                     self.sent.push_back(slot);
                 }
             }

@@ -39,6 +39,8 @@ pub(super) struct Stream {
     pub(super) head: Option<Head>,
     /// The rest of the body to be sent.
     pub(super) body: Bytes,
+    /// The body is given piece by piece.
+    pub(super) takes_pieces: bool,
     /// All of the body has been given to be sent.
     pub(super) is_given: bool,
     /// The end of the body has been sent.
@@ -108,6 +110,7 @@ impl Streams {
             turn: 0,
             head: None,
             body: Bytes::new(),
+            takes_pieces: false,
             is_given: false,
             is_sent: false,
             is_queued: false,

@@ -63,7 +63,8 @@ fn the_end_of_a_stream_may_come_with_its_last_piece_or_behind_what_is_held_back(
     let frames = sent(&mut client);
     assert_eq!(body_of(&frames, 1), (1, true));
     assert_eq!(frames[0].1, b"y");
-    assert_eq!(client.next_sent(), None);
+    // Whoever sent the last piece waits for that, too.
+    assert_eq!((client.next_sent(), client.next_sent()), (Some(slot), None));
 }
 
 #[test]
@@ -75,9 +76,14 @@ fn a_stream_that_waits_for_another_keeps_what_it_is_given() {
     client.send(slot, Body::Short(b"ab"), false);
     sent(&mut client);
     assert_eq!((client.unsent(slot), client.next_sent()), (2, None));
+    let last = client.stream(&head()).unwrap();
+    client.send(last, Body::Short(b"abc"), true);
     client.close(first);
     assert_eq!((client.unsent(slot), client.next_sent()), (0, Some(slot)));
     assert_eq!(body_of(&sent(&mut client), 3), (2, false));
+    client.close(slot);
+    assert_eq!((client.unsent(last), client.next_sent()), (0, Some(last)));
+    assert_eq!(body_of(&sent(&mut client), 5), (3, true));
 }
 
 #[test]
