@@ -11,7 +11,7 @@ use std::{
 use futures_util::future;
 use netping_measure::{
     counts::Counts,
-    histogram::{Histogram, histogram, record},
+    histogram::{histogram, record},
     sample::Sample,
     window::Window,
 };
@@ -19,7 +19,9 @@ use tokio::{sync::Notify, time};
 
 use crate::{
     clock::Clock,
-    engine::{backlog::Backlog, pacer::Pacer, schedule::Schedule, timeline::Timeline},
+    engine::{
+        backlog::Backlog, dropped::Dropped, pacer::Pacer, schedule::Schedule, timeline::Timeline,
+    },
 };
 
 /// Time between looks at the clock while all callers of a worker are busy, in nanoseconds.
@@ -38,8 +40,8 @@ pub struct Dispatch {
     ready: RefCell<VecDeque<u64>>,
     backlog: Arc<Backlog>,
     worker: usize,
-    /// Ages at the window's end of the requests that found the backlog full.
-    dropped: RefCell<Histogram>,
+    /// Those that found the backlog full.
+    dropped: RefCell<Dropped>,
     /// Wakes the pacer when a caller becomes idle.
     idle: Notify,
     ended: Cell<bool>,
@@ -59,7 +61,7 @@ impl Dispatch {
             ready: RefCell::default(),
             backlog,
             worker,
-            dropped: RefCell::new(histogram()),
+            dropped: RefCell::default(),
             idle: Notify::new(),
             ended: Cell::new(false),
         }
@@ -149,7 +151,7 @@ impl Dispatch {
             } else if self.backlog.add(intended) {
                 shared += 1;
             } else if window.contains(intended) {
-                record(&mut self.dropped.borrow_mut(), window.end - intended);
+                self.dropped.borrow_mut().add(intended);
             }
         }
         if shared > 0 {
@@ -180,7 +182,8 @@ impl Dispatch {
     /// Returns the ages at the end of `window`, which is over, of this worker's requests that were
     /// due in it but not taken; those in the backlog are not among them.
     pub fn not_sent(&self, window: Window) -> Counts {
-        let mut ages = self.dropped.borrow_mut();
+        let mut ages = histogram();
+        self.dropped.borrow().add_ages(window.end, &mut ages);
         let mut ready = self.ready.borrow_mut();
         if window.end < u64::MAX {
             while let Some(intended) = self.due(window.end, window) {
@@ -193,7 +196,7 @@ impl Dispatch {
         {
             record(&mut ages, window.end - intended);
         }
-        Counts::from(&*ages)
+        Counts::from(&ages)
     }
 
     fn next(&self) -> u64 {

@@ -11,7 +11,7 @@ use std::{
 use futures_util::future;
 use netping_measure::{
     counts::Counts,
-    histogram::{Histogram, histogram, record},
+    histogram::{histogram, record},
     sample::Sample,
     window::Window,
 };
@@ -22,6 +22,7 @@ use crate::{
     engine::{
         backlog::Backlog,
         dispatch::{LOOK, started, wait_for_end},
+        dropped::Dropped,
         pacer::Pacer,
         schedule::FixedSchedule,
         timeline::Timeline,
@@ -41,8 +42,8 @@ pub struct FixedDispatch {
     idle: Cell<usize>,
     /// Wakes the pacer when a caller becomes idle.
     becomes_idle: Notify,
-    /// Ages at the window's end of the requests that were too many to wait.
-    dropped: RefCell<Histogram>,
+    /// Those that were too many to wait.
+    dropped: RefCell<Dropped>,
     ended: Cell<bool>,
 }
 
@@ -80,7 +81,7 @@ impl FixedDispatch {
             backlog,
             idle: Cell::new(0),
             becomes_idle: Notify::new(),
-            dropped: RefCell::new(histogram()),
+            dropped: RefCell::default(),
             ended: Cell::new(false),
         }
     }
@@ -172,7 +173,7 @@ impl FixedDispatch {
                 due.push_back(Due { intended, waits });
                 queue.wake.notify_one();
             } else if window.contains(intended) {
-                record(&mut self.dropped.borrow_mut(), window.end - intended);
+                self.dropped.borrow_mut().add(intended);
             }
         }
     }
@@ -190,7 +191,8 @@ impl FixedDispatch {
     /// Returns the ages at the end of `window`, which is over, of the requests that were due in it but
     /// not taken.
     pub fn not_sent(&self, window: Window) -> Counts {
-        let mut ages = self.dropped.borrow_mut();
+        let mut ages = histogram();
+        self.dropped.borrow().add_ages(window.end, &mut ages);
         let mut left = Vec::new();
         if window.end < u64::MAX {
             while let Some((intended, _)) = self.due(window.end, window) {
@@ -203,7 +205,7 @@ impl FixedDispatch {
         for intended in left.into_iter().filter(|own| window.contains(*own)) {
             record(&mut ages, window.end - intended);
         }
-        Counts::from(&*ages)
+        Counts::from(&ages)
     }
 
     /// Returns the time of the next request, and its connection.

@@ -10,6 +10,7 @@ mod backlog;
 mod balance;
 mod connection_slot;
 mod dispatch;
+mod dropped;
 mod fixed_dispatch;
 mod hiccups;
 mod measured;

@@ -200,6 +200,7 @@ impl<'a> Running<'a> {
             .filter_map(|edge| edge.checked_sub(now))
             .find(|left| *left > 0);
         let look = LOOK.min(edge.map_or(LOOK, Duration::from_nanos));
+        let has_lost_one = self.workers.has_lost_one();
         match self.workers.inbox.recv_timeout(look) {
             Ok((party, Event::Interval(interval, spare))) => {
                 self.observer.interval(&interval);
@@ -211,6 +212,9 @@ impl<'a> Running<'a> {
                 self.done += 1;
             }
             Ok((_, Event::Ready(_))) | Err(RecvTimeoutError::Disconnected) => {
+                return Err(StartError::Broken);
+            }
+            Err(RecvTimeoutError::Timeout) if has_lost_one => {
                 return Err(StartError::Broken);
             }
             Err(RecvTimeoutError::Timeout) => {}
@@ -271,6 +275,8 @@ impl<'a> Running<'a> {
         if self.status == Status::Complete && (self.interrupt.is_set() || self.observer.ends_step())
         {
             self.status = Status::Partial;
+            // No window begins any more.
+            self.warmup = None;
             let drain = cmp::min(self.plan.load.timeout, INTERRUPTED_DRAIN);
             self.workers.timeline.cut(now, nanos(drain));
         }

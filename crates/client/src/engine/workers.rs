@@ -213,18 +213,27 @@ impl Workers {
         let mut negotiated = vec![None; self.parties.len()];
         let mut waiting = self.threads.len() * self.parties.len();
         while waiting > 0 {
+            let has_lost_one = self.has_lost_one();
             match self.inbox.recv_timeout(LOOK) {
                 Ok((party, Event::Ready(ready))) => {
                     let (own, ready) = (&mut negotiated[party], ready?);
                     *own = own.take().or(ready);
                     waiting -= 1;
                 }
-                Err(RecvTimeoutError::Timeout) if !interrupt.is_set() => {}
-                Err(RecvTimeoutError::Timeout) => return Err(StartError::Interrupted),
+                Err(RecvTimeoutError::Timeout) if interrupt.is_set() => {
+                    return Err(StartError::Interrupted);
+                }
+                Err(RecvTimeoutError::Timeout) if !has_lost_one => {}
                 _ => return Err(StartError::Broken),
             }
         }
         Ok(negotiated)
+    }
+
+    /// Returns true if a thread has ended, which none does before [`Workers::join`] unless it cannot connect, or has
+    /// panicked. One that could not connect has said so before.
+    pub fn has_lost_one(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
     }
 
     /// Lets the callers begin.
