@@ -16,15 +16,20 @@ pub struct ProbeSummary {
     pub loaded: Times,
     /// Requests without a good reply.
     pub failed: u64,
+    /// Requests that were sent late because as many as there may be were under way, which is a part of their response
+    /// times; 0 in files of older versions, which do not have it.
+    #[serde(default)]
+    pub waited: u64,
 }
 
 impl ProbeSummary {
     /// Describes the times, in nanoseconds.
-    pub fn of([idle, loaded]: [Counts; 2], failed: u64) -> Self {
+    pub fn of([idle, loaded]: [Counts; 2], failed: u64, waited: u64) -> Self {
         Self {
             idle: Times::of(idle),
             loaded: Times::of(loaded),
             failed,
+            waited,
         }
     }
 
@@ -34,6 +39,7 @@ impl ProbeSummary {
             idle: Times::sum([&sum.idle, &part.idle].into_iter()),
             loaded: Times::sum([&sum.loaded, &part.loaded].into_iter()),
             failed: sum.failed + part.failed,
+            waited: sum.waited + part.waited,
         })
     }
 }

@@ -158,6 +158,12 @@ fn probe(own: &Measurement<'_>) -> Option<String> {
         _ => "too few for p99".to_owned(),
     });
     parts.extend((all.failed > 0).then(|| format!("{} failed", all.failed)));
+    parts.extend((all.waited > 0).then(|| {
+        let waited = thousands(all.waited as f64);
+        format!(
+            "{waited} were late, since too many were under way, and their times grow with the run"
+        )
+    }));
     let name = on_one_line(&own.long_name());
     Some(format!("{name}: small requests: {}", parts.join("; ")))
 }

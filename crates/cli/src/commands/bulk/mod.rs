@@ -96,7 +96,7 @@ fn measure_rounds(runner: &mut Runner, args: &BulkArgs, plans: &[BulkPlan], stre
             let negotiated = bulk.negotiated().cloned();
             step.security = negotiated.map(|own| plan.target.trust.security(own));
             step.cost.balances = bulk.balances().to_vec();
-            step.path = bulk.path().cloned().filter(|_| step.bulk.is_some());
+            step.path = bulk.path().cloned();
             step.warn_of_transfer(plan.target.is_own_host());
             runner.keep([step]);
         }

@@ -215,6 +215,9 @@ impl Bulk {
     fn measure(&mut self, interrupt: &Interrupt) -> Result<BulkRun, Ended> {
         let runtime = Rc::clone(&self.runtime);
         let size = self.plan.settings.size_bytes;
+        // A run that fails has nothing of the one before it.
+        (self.balances, self.path) = (Vec::new(), None);
+        self.started_at = Moment::now().nanos();
         if self.clock.now() - self.used > STALE {
             self.streams.clear();
         }

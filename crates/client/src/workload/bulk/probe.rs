@@ -16,7 +16,7 @@ use netping_measure::{
     bulk::BulkRun,
     counts::Counts,
     error_kind::ErrorKind,
-    histogram::{Histogram, histogram, record},
+    histogram::{Histogram, histogram, record, record_n},
 };
 use netping_protocol::scheme::Protocol;
 use netping_results::probe::ProbeSummary;
@@ -35,8 +35,12 @@ use crate::{
 /// Time for which requests are measured before the streams carry anything.
 pub const IDLE: Duration = Duration::from_secs(1);
 
-/// Requests that may wait for their replies at a time: those of a quarter of a second, within these limits.
-const CALLERS: RangeInclusive<f64> = 16.0..=256.0;
+/// Requests that may wait for their replies at a time: within these limits, those of the time limit if one connection
+/// carries them all...
+const SHARED: RangeInclusive<f64> = 16.0..=4096.0;
+
+/// ...and those of a quarter of a second if each takes a connection.
+const ALONE: RangeInclusive<f64> = 16.0..=256.0;
 
 /// Returns the plan of small requests to the same server, at a constant rate; `None` if there are to be none.
 pub(super) fn plan(bulk: &BulkPlan) -> Option<Plan> {
@@ -51,7 +55,12 @@ pub(super) fn plan(bulk: &BulkPlan) -> Option<Plan> {
     };
     let mut plan = Plan::new(target, kind);
     plan.load.arrival = Arrival::Constant(rate);
-    let callers = (rate / 4.0).clamp(*CALLERS.start(), *CALLERS.end()) as usize;
+    let (most, seconds) = if kind.multiplexes() {
+        (SHARED, bulk.timeout.as_secs_f64())
+    } else {
+        (ALONE, 0.25)
+    };
+    let callers = (rate * seconds).clamp(*most.start(), *most.end()) as usize;
     plan.load.callers = callers;
     plan.load.connections = if kind.multiplexes() { 1 } else { callers };
     plan.load.max_backlog = usize::MAX;
@@ -110,16 +119,16 @@ impl Bulk {
         let run = run?;
         let length = (run.seconds * 1e9) as u64;
         let loaded = [self.started_at, self.started_at + length];
-        let mut times = [idle, loaded].map(|span| times_within(&measured, span));
+        let spans = [idle, loaded].map(|span| within(&measured, span));
+        let waited = spans.iter().map(|(_, waited)| waited).sum();
+        let mut times = spans.map(|(times, _)| times);
         let accounting = &measured.totals.accounting;
         let failed = accounting.failed() + accounting.in_flight + accounting.not_sent;
         let timeout = self.plan.timeout.as_nanos() as u64;
-        for _ in 0..failed {
-            // Nobody waits longer.
-            record(&mut times[1], timeout);
-        }
+        // Nobody waits longer.
+        record_n(&mut times[1], timeout, failed);
         let times = times.map(|times| Counts::from(&times));
-        Ok((run, Some(ProbeSummary::of(times, failed))))
+        Ok((run, Some(ProbeSummary::of(times, failed, waited))))
     }
 }
 
@@ -137,17 +146,18 @@ fn rest(interrupt: &Interrupt) -> [u64; 2] {
 }
 
 /// Returns the response times of the requests that were due within a span of the time of day, which is in nanoseconds
-/// since 1970.
-fn times_within(measured: &Measured, [from, until]: [u64; 2]) -> Histogram {
+/// since 1970, and the number of those that waited for a caller.
+fn within(measured: &Measured, [from, until]: [u64; 2]) -> (Histogram, u64) {
     let (window, started_at) = (measured.totals.window, measured.window_started_at);
-    let mut times = histogram();
+    let (mut times, mut waited) = (histogram(), 0);
     for sample in &measured.report.samples {
         let due = started_at.unwrap_or_default() + sample.intended;
         if (from + window.start..until + window.start).contains(&due) {
             record(&mut times, sample.end - sample.intended);
+            waited += u64::from(sample.free > sample.intended);
         }
     }
-    times
+    (times, waited)
 }
 
 /// Watches the requests: tells when they count, and ends them with the streams' run.
