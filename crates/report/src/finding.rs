@@ -4,7 +4,7 @@ use netping_results::{
     comparison::{Compared, Comparison, Finding, Standing},
     estimate::{Estimate, estimate},
     format::{plural, width},
-    metric::{Metric, Reading, Scale},
+    metric::{Metric, Reading, Scale, Unit},
     run::{Measurement, StepSettings},
     time_unit::TimeUnit,
 };
@@ -101,6 +101,9 @@ pub fn value_in_words(metric: &'static Metric, measurement: &Measurement<'_>) ->
     column.cell(measurement) + &unit.unwrap_or_default()
 }
 
+/// The part of failed requests in response times.
+pub const FAILED_TIMES: &str = "those without a reply in time count in the times as lower bounds, those that failed otherwise do not";
+
 /// Returns the 95 % interval of a value, `-` where there is none.
 pub fn interval(reading: Reading, estimate: Option<Estimate>) -> String {
     let ends = estimate.and_then(|own| own.interval);
@@ -125,10 +128,15 @@ pub fn range([low, high]: [f64; 2], show: impl Fn(f64) -> String) -> String {
     format!("{}..{}", show(low), show(high))
 }
 
-/// Returns a change of a metric: in per cent, or, on a linear scale, in percentage points.
+/// Returns a change of a metric: in per cent, of a share in percentage points, and of anything else that may be 0 in its
+/// unit.
 pub fn percent(metric: &Metric, change: f64) -> String {
     match metric.scale {
-        Scale::Linear => format!("{:+.3} pp", change * 100.0),
+        Scale::Linear if metric.unit == Unit::Share => format!("{:+.3} pp", change * 100.0),
+        Scale::Linear => {
+            let sign = if change < 0.0 { '-' } else { '+' };
+            format!("{sign}{}", metric.unit.tell(change.abs()))
+        }
         Scale::Logarithmic => at_most(change, MOST_CHANGE, |share| {
             let digits = usize::from(share < MOST_CHANGE);
             format!("{:+.digits$}%", share * 100.0)
@@ -361,6 +369,19 @@ mod tests {
             detectable: Some(0.123),
             ..fixtures::comparison(metric, change, Some(interval))
         }
+    }
+
+    #[test]
+    fn what_may_be_0_changes_in_its_unit_and_a_share_in_percentage_points() {
+        assert_eq!(
+            percent(&netping_results::metric::ERROR_SHARE, -0.002),
+            "-0.200 pp"
+        );
+        assert_eq!(percent(&netping_results::metric::RETRANSMITS, 7.0), "+7");
+        assert_eq!(
+            percent(&netping_results::metric::PROBE_ADDED_P50, -2e6),
+            "-2.00 ms"
+        );
     }
 
     #[test]

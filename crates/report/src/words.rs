@@ -115,8 +115,15 @@ fn alone(loads: &[Measurement<'_>]) -> Option<String> {
     }
     let p50 = value(&metric::P50, measurement)?;
     let p99 = value(&metric::P99, measurement).map_or_else(String::new, |p99| {
-        format!("; for 99 % of them, no more than {p99}")
+        p99.strip_prefix('>').map_or_else(
+            || format!("; for 99 % of them, no more than {p99}"),
+            |least| format!("; 1 % of them took more than {least}"),
+        )
     });
+    let took = p50.strip_prefix('>').map_or_else(
+        || format!("no more than {p50}"),
+        |least| format!("more than {least}"),
+    );
     Some(match settings.planned_rate {
         Some(rate) => {
             let base = settings.bursts.map_or(rate, |bursts| bursts.base_rate);
@@ -124,7 +131,7 @@ fn alone(loads: &[Measurement<'_>]) -> Option<String> {
                 .bursts
                 .map(|own| format!(" with {}", own.in_words()));
             format!(
-                "At {} requests per second{}, half of the responses of {name} took no more than {p50}{p99}.{}",
+                "At {} requests per second{}, half of the responses of {name} took {took}{p99}.{}",
                 thousands(base),
                 bursts.unwrap_or_default(),
                 after_bursts(measurement)
@@ -141,7 +148,7 @@ fn alone(loads: &[Measurement<'_>]) -> Option<String> {
             let most = if loads.len() > 1 { " at most" } else { "" };
             let load = load_of(settings);
             format!(
-                "{name} served{most} {rate}, with {load}; half of the responses then took no more than {p50}{p99}."
+                "{name} served{most} {rate}, with {load}; half of the responses then took {took}{p99}."
             )
         }
     })

@@ -41,9 +41,11 @@ impl Gated {
             decision: Decision::Undecided,
         };
         if !gated.is_missing() {
+            // Only times are bounds, and of these less is better.
+            let [smaller, larger] = comparison.may_be();
             gated.decision = match worsening(comparison) {
-                Some([_, high]) if high <= margin => Decision::NotWorse,
-                Some([low, _]) if low > margin => Decision::Worse,
+                Some([_, high]) if high <= margin && !larger => Decision::NotWorse,
+                Some([low, _]) if low > margin && !smaller => Decision::Worse,
                 _ => Decision::Undecided,
             };
         }
@@ -172,6 +174,17 @@ mod tests {
         assert_eq!(decision(rate, [-0.2, -0.0499]), Decision::Undecided);
         assert_eq!(decision(rate, [-0.2, -0.0501]), Decision::Worse);
         assert_eq!(decision(p50, [f64::NAN, f64::NAN]), Decision::Undecided);
+        // Where requests got no reply, the new value may be larger, or the base's.
+        let bound = |is_new: bool, ends| {
+            let mut own = comparison(p50, 0.0, Some(ends));
+            let side = if is_new { &mut own.new } else { &mut own.base };
+            side.as_mut().unwrap().is_bound = true;
+            Gated::of(&own, Vec::new(), 0.05).decision
+        };
+        assert_eq!(bound(true, [-0.01, 0.01]), Decision::Undecided);
+        assert_eq!(bound(true, [0.06, 0.2]), Decision::Worse);
+        assert_eq!(bound(false, [-0.01, 0.01]), Decision::NotWorse);
+        assert_eq!(bound(false, [0.06, 0.2]), Decision::Undecided);
     }
 
     #[test]

@@ -42,17 +42,22 @@ impl Condition {
         let Some(value) = self.metric.of_step(step) else {
             return Answer::Unknown;
         };
+        self.answer_within(value, [false, self.metric.is_bound_of(step)])
+    }
+
+    /// Compares a value with the limit, where the true value may be smaller, or larger, and thus on its other side.
+    pub(crate) fn answer_within(&self, value: f64, [smaller, larger]: [bool; 2]) -> Answer {
         let answer = self.answer(value);
-        let is_bound = self.metric.is_bound_of(step);
-        // The true value may be larger, and lie on the other side of the limit.
-        if is_bound && matches!(answer, Answer::Holds(_)) == self.is_upper {
-            return Answer::Unknown;
-        }
-        answer
+        let is_open = if matches!(answer, Answer::Holds(_)) == self.is_upper {
+            larger
+        } else {
+            smaller
+        };
+        if is_open { Answer::Unknown } else { answer }
     }
 
     /// Compares a value with the limit.
-    pub(crate) fn answer(&self, value: f64) -> Answer {
+    fn answer(&self, value: f64) -> Answer {
         let holds = match value.partial_cmp(&self.limit) {
             Some(Ordering::Less) => self.is_upper,
             Some(Ordering::Equal) => self.includes_limit,
@@ -232,6 +237,8 @@ mod tests {
         assert_eq!(check("server-cpu<5us"), Answer::Unknown);
         assert_eq!(check("p99<1s"), Answer::Unknown);
         let samples = |text: &str| text.parse::<Condition>().unwrap().samples();
+        assert_eq!(samples("first-message-p99<5ms"), samples("p99<5ms"));
+        assert_eq!(samples("message-gap-p50<5ms"), samples("p50<5ms"));
         assert_eq!(
             ["p50<1s", "p1<1s", "p99<1s", "p99.99<1s", "mean<1s"].map(samples),
             [20, 1000, 1000, 100_000, 1]

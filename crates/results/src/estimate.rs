@@ -1,6 +1,6 @@
 //! The one way from trials to a number.
 
-use std::{collections::BTreeMap, iter};
+use std::{collections::BTreeMap, f64::consts::LN_2, iter};
 
 use netping_measure::{
     statistics::{moments::Moments, together::Together},
@@ -89,13 +89,14 @@ fn bounds(values: &[f64], value: f64, looks: usize) -> Option<[f64; 2]> {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let n = sorted.len();
-    // The probability that a certain number of values, and no more, lies below the median.
-    let mut chance = 0.5_f64.powi(i32::try_from(n).ok()?);
-    let (mut beyond, mut below) = (2.0 * chance, 0);
-    while beyond * looks as f64 <= 0.05 {
+    // The logarithm of the probability that a certain number of values, and no more, lies below the median: of a
+    // thousand values, that of the first is less than a float can hold.
+    let mut chance = -(n as f64) * LN_2;
+    let (mut beyond, mut below) = (2.0 * chance.exp(), 0);
+    while beyond * looks as f64 <= 0.05 && below < n / 2 {
         below += 1;
-        chance *= (n - below + 1) as f64 / below as f64;
-        beyond += 2.0 * chance;
+        chance += ((n - below + 1) as f64 / below as f64).ln();
+        beyond += 2.0 * chance.exp();
     }
     let low = sorted[below.checked_sub(1)?];
     Some([low.min(value), sorted[n - below].max(value)])
@@ -115,7 +116,10 @@ fn without_value(metric: &Metric, measurement: &Measurement<'_>) -> Option<Estim
         interval: None,
         trials: 0,
         missing: measurement.trials.len(),
-        is_bound: false,
+        is_bound: measurement
+            .trials
+            .iter()
+            .any(|step| metric.is_bound_of(step)),
     })
 }
 
@@ -320,6 +324,9 @@ mod tests {
     fn the_median_lies_between_order_statistics() {
         let values: Vec<f64> = (1..=22).rev().map(f64::from).collect();
         let of = |n: usize, looks| bounds(&values[22 - n..], 5.5, looks);
+        // By the normal approximation, 1000.5 -+ 1.96 sqrt(2000) / 2 = 956.7 and 1044.3.
+        let many: Vec<f64> = (1..=2000).map(f64::from).collect();
+        assert_eq!(bounds(&many, 1000.0, 1), Some([956.0, 1045.0]));
         assert_eq!(of(5, 1), None);
         assert_eq!(of(6, 1), Some([1.0, 6.0]));
         assert_eq!(of(8, 1), Some([1.0, 8.0]));

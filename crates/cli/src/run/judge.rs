@@ -89,7 +89,8 @@ impl Judge {
     /// looks for warnings that are not accepted. Returns a line for each condition on a difference that is
     /// broken. A condition on numbers that are not valid decides nothing, whether it holds or not.
     pub fn whole(&mut self, run: &Run) -> Vec<String> {
-        let pairs = run.compared();
+        let asked: Vec<_> = self.changes.iter().map(Gate::metric).collect();
+        let pairs = run.compared_and(&asked);
         let name = |pair: &Compared<'_>| {
             let [new, base] = [&pair.new, &pair.base].map(|own| on_one_line(&own.long_name()));
             format!("{new} against {base}")

@@ -83,7 +83,9 @@ fn step_line(step: &Step, name: &str, run: &Run) -> Option<String> {
     }
     let metrics = metric::BENCHMARK.iter().chain(metric::of_streams([step]));
     let values = metrics.map(|metric| {
-        let value = metric.of_step(step).map(|value| match metric.unit {
+        // A lower bound would be compared as if it were the value.
+        let value = metric.of_step(step).filter(|_| !metric.is_bound_of(step));
+        let value = value.map(|value| match metric.unit {
             Unit::CpuMicros => value * 1e3,
             _ => value,
         });

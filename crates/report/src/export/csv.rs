@@ -171,7 +171,11 @@ impl CsvRow {
         self.put("early", accounting.early);
         self.put("outside_ok", accounting.outside_ok);
         self.put("outside_errors", accounting.outside_errors);
-        self.put("response_time_count", summary.times[Time::Response].count);
+        let response = &summary.times[Time::Response];
+        self.put("response_time_count", response.count);
+        let bounds = metric::TIMES.iter().filter(|own| own.is_bound(response));
+        let bounds: Vec<&str> = bounds.map(|own| own.key).collect();
+        self.put("response_time_at_least", bounds.join(" "));
         for time in [Time::Service, Time::Lag, Time::Failed] {
             self.times(time.name(), &summary.times[time]);
         }
@@ -203,7 +207,7 @@ type Measured = Option<(f64, Option<[f64; 2]>)>;
 /// Returns the column of a metric, or, with `_low` or `_high`, of an end of its interval.
 fn column(metric: &Metric, end: &str) -> String {
     let times = match metric.source {
-        Source::Step(_) | Source::Histogram(..) => "",
+        Source::Step(_) | Source::OfStep(..) | Source::Histogram(..) => "",
         _ => "response_time_",
     };
     let unit = match metric.unit {

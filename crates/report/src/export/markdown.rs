@@ -15,8 +15,8 @@ use super::Rendered;
 use crate::{
     ab,
     finding::{
-        MetricColumn, added, change, change_interval, has_failures, or_dash, reading_of, shown,
-        sides, unit_of_added, value,
+        FAILED_TIMES, MetricColumn, added, change, change_interval, has_failures, or_dash,
+        reading_of, shown, sides, unit_of_added, value,
     },
     in_shell,
     table::Column,
@@ -24,9 +24,6 @@ use crate::{
 
 /// A column with the cells of all rows.
 type Cells = (Column, Vec<String>);
-
-/// The meaning of the mark at a name.
-const MARK: &str = "\\*: requests failed on one of the two sides; the times are of the successful requests alone.\n";
 
 /// One file.
 #[expect(clippy::unnecessary_wraps, reason = "every format has this form")]
@@ -40,7 +37,9 @@ pub(super) fn render(runs: &[Run]) -> Rendered {
     tables.extend(deciding.into_iter().map(decision));
     tables.extend([requests(&others), bulk(&streams), differences(&compared)]);
     if compared.iter().any(has_failures) {
-        tables.push(MARK.to_owned());
+        tables.push(format!(
+            "\\*: requests failed on one of the two sides; {FAILED_TIMES}.\n"
+        ));
     }
     tables.retain(|table| !table.is_empty());
     // Each ends its last line, so that there is an empty one between them.
@@ -340,7 +339,8 @@ mod tests {
         run.steps[0].summary.scheduled += 1;
         let text = String::from_utf8(render(&[run]).unwrap()).unwrap();
         assert!(
-            text.contains("verified\\* |") && text.ends_with("requests alone.\n"),
+            text.contains("verified\\* |")
+                && text.ends_with("those that failed otherwise do not.\n"),
             "{text}"
         );
     }

@@ -132,7 +132,7 @@ fn settings_of(own: &Measurement<'_>) -> Settings {
 }
 
 /// Titles of the columns about the outcomes of requests.
-const ACCOUNTS: [&str; 5] = ["ok", "failed", "no reply", "not sent", "reconnects"];
+const ACCOUNTS: [&str; 5] = ["ok", "failed by kind", "no reply", "not sent", "reconnects"];
 
 /// Returns the [`ACCOUNTS`] of all trials.
 fn accounts(own: &Measurement<'_>) -> [String; 5] {

@@ -212,6 +212,17 @@ fn spread(all: &[Contribution<'_>], units: &Units) -> [Vec<String>; 3] {
     let starts = column(&|(_, _, after)| after.map(|after| after as f64));
     let overlaps = column(&|(_, step, _)| Some(step.overlap));
     let offsets = column(&|(part, _, _)| Some(offset(part)?.offset_ns as f64));
+    // By the client whose value it is: it may be a lower bound.
+    let marked = |metric: &'static Metric, reading: Reading, value: Option<f64>| {
+        let mut clients = all
+            .iter()
+            .filter_map(|(_, step, _)| step.response_time.as_ref());
+        let own = clients.find(|times| metric.of_times(times) == value);
+        own.map_or_else(
+            || reading.cell(value),
+            |times| metric.cell_of_times(times, reading),
+        )
+    };
     [("least", 0.0), ("median", 0.5), ("greatest", 1.0)].map(|(name, share)| {
         let at = |values: &[f64]| {
             let last = values.len().checked_sub(1)?;
@@ -224,8 +235,8 @@ fn spread(all: &[Contribution<'_>], units: &Units) -> [Vec<String>; 3] {
             String::new(),
             String::new(),
             known(&rates, &thousands),
-            units.p50.cell(at(&p50s)),
-            units.p99.cell(at(&p99s)),
+            marked(&metric::P50, units.p50, at(&p50s)),
+            marked(&metric::P99, units.p99, at(&p99s)),
             known(&starts, &|start| units.start.show(start)),
             known(&overlaps, &|share| format!("{:.2}%", share * 100.0)),
             known(&offsets, &|offset| units.clock.show(offset)),

@@ -11,8 +11,9 @@ use netping_results::{
 
 use crate::{
     finding::{
-        MetricColumn, NOT_RELIED_ON, added, change, change_cells, claim, hold_together, interval,
-        missing, or_dash, pair_of, reading_of, unit_of_added, value, value_of,
+        FAILED_TIMES, MetricColumn, NOT_RELIED_ON, added, change, change_cells, claim,
+        hold_together, interval, missing, or_dash, pair_of, reading_of, unit_of_added, value,
+        value_of,
     },
     loads::{fullest, most_trials},
     table::{Column, Table},
@@ -158,11 +159,9 @@ fn overheads(paths: &Paths<'_>) -> String {
         parts.push(by_metric(&paths.differences(|by| added(by, shown)?.1)));
     }
     if paths.all().any(|path| path.unserved() > 0) {
-        parts.push(
-            "* requests failed on this path or on the direct one: the times are those of the successful requests and do \
-             not describe the proxy"
-                .to_owned(),
-        );
+        parts.push(format!(
+            "* requests failed on this path or on the direct one, and the times do not describe the proxy: {FAILED_TIMES}"
+        ));
     }
     parts.extend(
         paths

@@ -32,7 +32,7 @@ impl Cell {
         match self {
             Self::Text(of) => of(step),
             Self::Metric(metric, time, reading) => match metric.source {
-                Source::Step(_) => reading.cell(metric.of_step(step)),
+                Source::Step(_) | Source::OfStep(..) => reading.cell(metric.of_step(step)),
                 _ => metric.cell_of_times(&step.summary.times[time], reading),
             },
         }
@@ -42,7 +42,7 @@ impl Cell {
 /// Returns the value of a metric, or, of one of times, that of the times of this kind.
 fn value(metric: &Metric, time: Time, step: &Step) -> Option<f64> {
     match metric.source {
-        Source::Step(_) => metric.of_step(step),
+        Source::Step(_) | Source::OfStep(..) => metric.of_step(step),
         _ => metric.of_times(&step.summary.times[time]),
     }
 }
@@ -75,7 +75,7 @@ impl StepTable {
             let value = value(metric, *time, step);
             *reading = match metric.source {
                 // Costs are no part of the response time.
-                Source::Step(_) => metric.reading(value),
+                Source::Step(_) | Source::OfStep(..) => metric.reading(value),
                 _ => metric.unit.reading_in(main).beside(value),
             };
             let Some(unit) = reading.times() else {

@@ -12,8 +12,8 @@ use netping_results::{
 use super::anatomy;
 use crate::{
     finding::{
-        change_cells, connections, hold_together, interval, marked, missing, pair_of, reading_of,
-        value,
+        FAILED_TIMES, change_cells, connections, hold_together, interval, marked, missing, pair_of,
+        reading_of, value,
     },
     grouped,
     loads::most_trials,
@@ -60,9 +60,7 @@ pub(super) fn text(run: &Run) -> String {
         let own = AnatomySummary::sum(of_trials.filter_map(|step| step.anatomy.as_ref()));
         parts.extend(own.map(|own| anatomy::block(&own, measurement.settings())));
         if measurement.unserved() > 0 {
-            parts.push(
-                "requests failed on this target: its times are of those that did not".to_owned(),
-            );
+            parts.push(format!("requests failed on this target: {FAILED_TIMES}"));
         }
         parts.extend(missing(metrics, &measurement));
     }

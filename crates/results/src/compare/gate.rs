@@ -15,8 +15,7 @@ pub struct Gate(Condition);
 
 impl Gate {
     /// Checks a measurement; `None` where it has no such metric. The gate holds only if a difference is
-    /// shown too: without an error bar, nobody knows. Metrics on which no claims are made have none, and
-    /// hold by the change alone.
+    /// shown too: without an error bar, nobody knows. Metrics on which no claims are made hold by the change alone.
     pub fn check(&self, pair: &Compared<'_>) -> Option<Answer> {
         if self.0.metric.is_bulk() != pair.base.settings().bulk.is_some() {
             return None;
@@ -31,13 +30,14 @@ impl Gate {
         let Some(change) = comparison.change else {
             return Answer::Unknown;
         };
-        let answer = self.0.answer(change);
+        let answer = self.0.answer_within(change, comparison.may_be());
+        if !self.0.metric.is_claimed() || answer == Answer::Unknown {
+            return answer;
+        }
         match comparison.is_shown() {
             Some(false) => Answer::Fails(change),
-            // It may be chance. Metrics without claims, such as errors, never have an error bar.
-            None if self.0.metric.is_claimed() && matches!(answer, Answer::Holds(_)) => {
-                Answer::Unknown
-            }
+            // It may be chance.
+            None if matches!(answer, Answer::Holds(_)) => Answer::Unknown,
             _ => answer,
         }
     }
@@ -86,13 +86,18 @@ impl Gate {
 
     /// Says why [`Gate::check`] could not decide.
     pub fn doubt(&self, pair: &Compared<'_>) -> String {
-        let change = pair.by(self.0.metric).and_then(|own| own.change);
-        match change {
+        let own = pair.by(self.0.metric);
+        let name = self.0.metric.name;
+        match own.and_then(|own| own.change) {
+            Some(_) if own.is_some_and(|own| own.may_be() != [false; 2]) => format!(
+                "{name} cannot be decided: so many requests got no reply that it is a lower bound; measure with a \
+                 longer --timeout"
+            ),
             Some(change) => format!(
                 "{}; without an error bar, that may be chance: measure trials (--trials 5)",
                 self.describe(change)
             ),
-            None => format!("{} cannot be decided: too few samples", self.0.metric.name),
+            None => format!("{name} cannot be decided: too few samples"),
         }
     }
 
@@ -126,10 +131,10 @@ impl FromStr for Gate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        // Differences of times that may be 0 have no change in per cent.
+        // What may be 0 has no change in per cent.
         let metrics = metric::of_steps().chain(metric::of_bulk());
         let metrics =
-            metrics.filter(|own| own.scale != Scale::Linear || own.unit != metric::Unit::Nanos);
+            metrics.filter(|own| own.scale != Scale::Linear || own.unit == metric::Unit::Share);
         let example = "p99>+5%, rate<-3% or errors>+0.1%";
         Condition::parse(text, metrics, |_, limit| change(limit), example).map(Self)
     }
@@ -174,6 +179,19 @@ mod tests {
             ..changed(p99, 0.06, Some(0.01))
         };
         assert_eq!(gate.decide(&noise), Answer::Fails(0.06));
+        // The rise may be larger where the new value is a lower bound, and none where the base's is.
+        let open = |bounds: [bool; 2], change| {
+            let mut own = changed(p99, change, Some(0.01));
+            for (side, is_bound) in [&mut own.base, &mut own.new].into_iter().zip(bounds) {
+                side.as_mut().unwrap().is_bound = is_bound;
+            }
+            gate.decide(&own)
+        };
+        assert_eq!(open([false, true], 0.06), Answer::Holds(0.06));
+        assert_eq!(open([false, true], 0.04), Answer::Unknown);
+        assert_eq!(open([true, false], 0.06), Answer::Unknown);
+        assert_eq!(open([true, false], 0.04), Answer::Fails(0.04));
+        assert_eq!(open([true, true], 0.0), Answer::Unknown);
         let rate: Gate = "rate<-3%".parse().unwrap();
         let decided = rate.decide(&changed(&metric::RATE, -0.04, Some(0.01)));
         assert_eq!(decided, Answer::Holds(-0.04));
@@ -182,10 +200,15 @@ mod tests {
             "rate by -4.00%, 1.00 beyond the limit"
         );
         // It may be 0, so that there is no share of it.
-        assert!("recovery>+5%".parse::<Gate>().is_err());
+        for may_be_0 in ["recovery>+5%", "bulk-softirq>+5%", "retransmits>+5%"] {
+            assert!(may_be_0.parse::<Gate>().is_err(), "{may_be_0}");
+        }
+        // Nothing is claimed of errors: their change alone decides, whatever error bar trials give.
         let errors: Gate = "errors>+0.1%".parse().unwrap();
-        let decided = errors.decide(&changed(&metric::ERROR_SHARE, 0.002, None));
-        assert_eq!(decided, Answer::Holds(0.002));
+        for half in [None, Some(0.01)] {
+            let decided = errors.decide(&changed(&metric::ERROR_SHARE, 0.002, half));
+            assert_eq!(decided, Answer::Holds(0.002));
+        }
         assert!(errors.describe(0.002).contains("+0.20 percentage points"));
     }
 

@@ -124,9 +124,9 @@ impl Run {
         self.compared_and(&[])
     }
 
-    /// Does as [`Run::compared`], and compares pairs of requests by further metrics. No claims are
+    /// Does as [`Run::compared`], and compares by further metrics those that have them. No claims are
     /// made on those, and their intervals are as wide as those of the claims.
-    pub fn compared_and(&self, further: metric::List) -> Vec<Compared<'_>> {
+    pub fn compared_and(&self, further: &[&'static Metric]) -> Vec<Compared<'_>> {
         let family = self.family();
         let measurements = self.measurements();
         let find = |number: usize| measurements.iter().find(|own| own.number == number);
@@ -150,10 +150,11 @@ impl Run {
                 return None;
             }
             let mut metrics = self.compared_by(base.settings()).to_vec();
-            if base.settings().bulk.is_none() {
-                let mut further = further.to_vec();
-                further.retain(|metric| !metrics.contains(metric));
-                metrics.extend(further);
+            let is_bulk = base.settings().bulk.is_some();
+            for metric in further.iter().filter(|own| own.is_bulk() == is_bulk) {
+                if !metrics.contains(metric) {
+                    metrics.push(metric);
+                }
             }
             Some(Compared {
                 is_control: pairing.is_control,

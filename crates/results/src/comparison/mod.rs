@@ -135,6 +135,7 @@ impl Comparison {
         let together = family.together();
         let back = |value: f64| metric.scale.change(value);
         let margin = family.margin.map(|margin| metric.scale.extent(margin));
+        let bounds = [base_value, new_value].map(is_bound);
         Some(Self {
             metric,
             base: base_value,
@@ -150,11 +151,17 @@ impl Comparison {
             is_equivalent: difference
                 .and_then(|own| own.equivalence(together))
                 .zip(margin)
-                .is_some_and(|(least, margin)| least < margin),
+                .is_some_and(|(least, margin)| least < margin && !bounds.contains(&true)),
             noise: None,
             is_alike: new.has_connections_like(base),
             standing: Standing::Sound,
         })
+    }
+
+    /// Says whether the true change may be smaller than the one shown, and whether it may be larger: a value of which
+    /// requests without a reply make a lower bound leaves that open.
+    pub fn may_be(&self) -> [bool; 2] {
+        [self.base, self.new].map(is_bound)
     }
 
     /// Returns true where a difference is shown: the interval leaves out 0, and the change is larger
@@ -167,7 +174,9 @@ impl Comparison {
         let is_noise = self.noise.is_some_and(|noise| {
             self.metric.scale.extent(change) <= self.metric.scale.extent(noise)
         });
-        Some((low > 0.0 || high < 0.0) && !is_noise)
+        let [smaller, larger] = self.may_be();
+        let is_apart = (low > 0.0 && !smaller) || (high < 0.0 && !larger);
+        Some(is_apart && !is_noise)
     }
 
     /// Returns what it shows; `None` where a value or the error bar is missing, and for metrics on
@@ -206,6 +215,10 @@ impl Comparison {
 /// Returns the number of claims that a comparison by these metrics makes.
 pub fn claims(metrics: metric::List) -> usize {
     metrics.iter().filter(|metric| metric.is_claimed()).count()
+}
+
+fn is_bound(value: Option<Estimate>) -> bool {
+    value.is_some_and(|own| own.is_bound)
 }
 
 fn change(metric: &Metric, base: f64, new: f64) -> Option<f64> {

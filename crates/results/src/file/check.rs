@@ -58,6 +58,9 @@ pub fn check(run: &Run) -> Result<(), String> {
             ));
         }
     }
+    if run.looks == 0 {
+        return Err("looks is 0, though there is always one".to_owned());
+    }
     within(&[("looks", Some(run.looks as f64)), ("margin", run.margin)])
 }
 

@@ -368,6 +368,7 @@ mod tests {
     fn numbers_of_measurements_have_bounds() {
         for (path, value, expected) in [
             ("/looks", json!(1_000_000_000_000_000_000_u64), "looks"),
+            ("/looks", json!(0), "looks"),
             ("/margin", json!(-0.5), "margin"),
             (
                 "/pairings",

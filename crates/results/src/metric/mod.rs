@@ -111,6 +111,8 @@ pub enum Source {
     Time(fn(&Distribution) -> Option<f64>),
     /// A number of a step.
     Step(fn(&Step) -> Option<f64>),
+    /// A quantile, in per cent, of other times of a step.
+    OfStep(fn(&Step, f64) -> Option<f64>, f64),
 }
 
 /// Returns every metric of a step.
@@ -200,7 +202,7 @@ impl Metric {
                 Some(high.saturating_sub(low) as f64)
             }
             Source::Time(of) => of(times),
-            Source::Step(_) | Source::Histogram(..) => None,
+            Source::Step(_) | Source::OfStep(..) | Source::Histogram(..) => None,
         }
     }
 
@@ -208,6 +210,7 @@ impl Metric {
     pub fn of_step(&self, step: &Step) -> Option<f64> {
         match self.source {
             Source::Step(of) => of(step),
+            Source::OfStep(of, percent) => of(step, percent),
             Source::Histogram(time, percent) => {
                 let times = &step.histograms.times[time];
                 let value = times.quantile(percent / 100.0);
@@ -231,7 +234,7 @@ impl Metric {
                 next.is_some_and(|next| times.is_bound(&format!("p{next}")))
             }
             Source::Time(_) => times.is_bound(self.name),
-            Source::Step(_) | Source::Histogram(..) => false,
+            Source::Step(_) | Source::OfStep(..) | Source::Histogram(..) => false,
         }
     }
 
@@ -281,7 +284,7 @@ impl Metric {
     /// Returns a step's value with its unit, as [`Metric::tell_times`] does.
     pub fn tell_step(&self, step: &Step) -> String {
         match self.source {
-            Source::Step(_) | Source::Histogram(..) => {
+            Source::Step(_) | Source::OfStep(..) | Source::Histogram(..) => {
                 let value = self.of_step(step);
                 value.map_or_else(|| "-".to_owned(), |value| self.unit.tell(value))
             }
@@ -314,6 +317,7 @@ impl Metric {
         match self.source {
             Source::Quantile(percent)
             | Source::Histogram(_, percent)
+            | Source::OfStep(_, percent)
             | Source::Range(_, percent) => samples_for(percent),
             _ => 1,
         }

@@ -98,13 +98,13 @@ metrics! {
     P99999: "p99.999", "p99.999 us", "p99.999", "p99.999", Nanos, Lower, Logarithmic, QUANTILE, Quantile(99.999);
     /// The median of the service time.
     SERVICE_P50: "service-p50", "service p50", "service p50", "service_p50", Nanos, Lower, Logarithmic,
-        SERVICE, Step(|step| service_time(step, 50.0));
+        SERVICE, OfStep(service_time, 50.0);
     /// The 99th percentile of the service time.
     SERVICE_P99: "service-p99", "service p99", "service p99", "service_p99", Nanos, Lower, Logarithmic,
-        SERVICE, Step(|step| service_time(step, 99.0));
+        SERVICE, OfStep(service_time, 99.0);
     /// The 99.9th percentile of the service time.
     SERVICE_P999: "service-p99.9", "service p99.9", "service p99.9", "service_p99.9", Nanos, Lower, Logarithmic,
-        SERVICE, Step(|step| service_time(step, 99.9));
+        SERVICE, OfStep(service_time, 99.9);
     /// The longest time.
     MAX: "max", "max us", "max", "max", Nanos, Lower, Logarithmic,
         "Longest response time", Time(|time| time.max.map(|time| time as f64));
@@ -121,19 +121,19 @@ metrics! {
     /// The median time to the first message of a stream.
     FIRST_MESSAGE_P50: "first-message-p50", "first p50 us", "first message p50", "first_message_p50", Nanos, Lower, Logarithmic,
         "Median time to the first message of a stream",
-        Step(|step| first_message(step, 50.0));
+        OfStep(first_message, 50.0);
     /// The 99th percentile of the time to the first message of a stream.
     FIRST_MESSAGE_P99: "first-message-p99", "first p99 us", "first message p99", "first_message_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the time to the first message of a stream",
-        Step(|step| first_message(step, 99.0));
+        OfStep(first_message, 99.0);
     /// The median time from one message of a stream to the next.
     MESSAGE_GAP_P50: "message-gap-p50", "gap p50 us", "message gap p50", "message_gap_p50", Nanos, Lower, Logarithmic,
         "Median time from one message of a stream to the next",
-        Step(|step| message_gap(step, 50.0));
+        OfStep(message_gap, 50.0);
     /// The 99th percentile of the time from one message of a stream to the next.
     MESSAGE_GAP_P99: "message-gap-p99", "gap p99 us", "message gap p99", "message_gap_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the time from one message of a stream to the next",
-        Step(|step| message_gap(step, 99.0));
+        OfStep(message_gap, 99.0);
     /// The longest time from one message of a stream to the next.
     MESSAGE_GAP_MAX: "message-gap-max", "gap max us", "message gap max", "message_gap_max", Nanos, Lower, Logarithmic,
         "Longest time from one message of a stream to the next",

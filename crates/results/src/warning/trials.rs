@@ -94,6 +94,6 @@ impl WarningKind for UnlikeTrials {
 
 /// Returns a ratio with three significant digits.
 fn times(ratio: f64) -> String {
-    let digits = (2.0 - ratio.log10().floor()).max(0.0) as usize;
+    let digits = (2.0 - ratio.log10().floor()).clamp(0.0, 9.0) as usize;
     format!("{ratio:.digits$}")
 }

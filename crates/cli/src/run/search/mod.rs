@@ -318,8 +318,13 @@ impl Search {
     /// Returns the result as a sentence.
     pub fn result(&self, condition: &Condition) -> String {
         if self.is_undecided {
-            let samples = thousands(condition.samples() as f64);
-            return format!("{condition} takes {samples} samples in a window: measure longer (-d)");
+            return match condition.samples() {
+                1 => format!("{condition} cannot be decided: no window has a value of it"),
+                samples => format!(
+                    "{condition} takes {} samples in a window: measure longer (-d)",
+                    thousands(samples as f64)
+                ),
+            };
         }
         let mut sentences = vec![self.tell(condition)];
         if let (End::Machine, Some(bound)) = (self.end(), self.bounds.last()) {

@@ -10,7 +10,7 @@ use netping_results::{
 
 use crate::{
     distinct,
-    finding::{MOST_CHANGE, connections, has_failures, most_added},
+    finding::{FAILED_TIMES, MOST_CHANGE, connections, has_failures, most_added},
     page::{
         chart::{Chart, Panel, Point, Series},
         series::{apart, of_run},
@@ -42,10 +42,6 @@ const TOGETHER: &str = " With a probability of 95 %, all intervals of difference
 
 const CONTROL: &str =
     " A control measures the same server again: differences no larger than its own are noise.";
-
-/// The meaning of the mark at a name.
-const FAILED: &str =
-    " *: requests failed on one of the two sides; the times are those of the successful requests.";
 
 /// A difference of one metric.
 struct DifferenceRow<'a> {
@@ -169,7 +165,11 @@ pub(super) fn notes(pairs: &[&Compared<'_>]) -> String {
         notes.push_str(CONTROL);
     }
     if pairs.iter().any(|pair| has_failures(pair)) {
-        notes.push_str(FAILED);
+        notes.extend([
+            " *: requests failed on one of the two sides; ",
+            FAILED_TIMES,
+            ".",
+        ]);
     }
     notes
 }
