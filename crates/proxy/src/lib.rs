@@ -14,7 +14,7 @@ use netping_protocol::{
     units::bytes_in,
 };
 use netping_serving::{
-    Accepted, Chassis, Guard, Listening, Profile, Result, ServeError, TcpServer,
+    Accepted, Chassis, Drain, Guard, Listening, Profile, Result, ServeError, TcpServer,
     args::{RuntimeArgs, ServerArgs},
     each,
     service::Service,
@@ -78,7 +78,7 @@ fn serve(mut listening: Listening, args: &ServerArgs<ProxyArgs>) -> Result<()> {
     // that no peer has sent would pass for the clean end of a message that is cut. Connections end
     // by themselves, or by a reset when the drain times out.
     let profile = Profile {
-        drain_by_eof: false,
+        drain: Drain::ByPeers,
         files_per_connection: 2,
         ..own.runtime.profile()
     };

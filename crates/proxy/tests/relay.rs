@@ -307,6 +307,12 @@ fn a_drain_lets_connections_finish() {
     eventually("a closed port", || {
         TcpStream::connect(relay.0.address()).is_err()
     });
+    // For longer than servers wait that say goodbye themselves.
+    client
+        .set_read_timeout(Some(Duration::from_millis(1500)))
+        .unwrap();
+    assert_eq!(read_error(&mut client), ErrorKind::WouldBlock);
+    client.set_read_timeout(None).unwrap();
     client.write_all(b"last").unwrap();
     assert_eq!(read_exactly(&mut server, 4), b"last");
     server.write_all(b"reply").unwrap();

@@ -26,7 +26,7 @@ use netping_protocol::{
     units::{bytes_in, number_in},
 };
 use netping_serving::{
-    Accepts, Chassis, Listening, Profile, Result, TcpServer,
+    Accepts, Chassis, Drain, Listening, Profile, Result, TcpServer,
     args::{RuntimeArgs, ServerArgs, TlsArgs},
     each,
     service::Service,
@@ -132,7 +132,10 @@ pub fn server(mut listening: Listening, args: &ServerArgs<GrpcArgs>) -> Result<T
     // GOAWAY is HTTP/2's goodbye: connections are not cut for the drain. The floor is told, and says it.
     let profile = Profile {
         preface: PREFACE,
-        drain_by_eof: own.stack == Stack::Floor,
+        drain: match own.stack {
+            Stack::Floor => Drain::ByEof,
+            Stack::Tonic | Stack::Hyper => Drain::ByGoodbye,
+        },
         ..own.runtime.profile()
     };
     let chassis = Chassis::start(&mut listening, common, profile)?;

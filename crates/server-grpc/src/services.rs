@@ -195,6 +195,8 @@ impl Services {
         let period = Duration::from_micros(period_us.into());
         let begun = clock::now();
         let padding = self.pattern.of(bytes as usize);
+        // Where all are skipped, nobody counts them.
+        let count = if skipped == 1 { 0 } else { count };
         let numbers =
             (1..=count).filter(move |number| skipped == 0 || !number.is_multiple_of(skipped));
         stream::iter(numbers).then(move |number| {

@@ -124,12 +124,12 @@ impl ConnectionThread {
             let room = codec.room().max(CHUNK / 2);
             input.resize(input.len().max(filled + room), 0);
             held.set(input.capacity() as u64);
+            self.write_all([output, &[]])?;
+            output.clear();
             if !is_partial && filled > 0 {
                 is_partial = true;
                 self.connection.note_partial(true);
             }
-            self.write_all([output, &[]])?;
-            output.clear();
         }
     }
 

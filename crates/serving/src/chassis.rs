@@ -16,7 +16,7 @@ use socket2::SockRef;
 use tokio::time;
 
 use crate::{
-    Connection, Guard, Profile,
+    Connection, Drain, Guard, Profile,
     args::{CommonArgs, LoadArgs},
     clock,
     connection::{Connections, Deadlines, Ending, MAX_CONNECTIONS},
@@ -61,8 +61,7 @@ pub struct Chassis {
     max_memory: Option<u64>,
     /// Cores that can serve requests.
     pub(crate) cores: usize,
-    /// True if connections read as closed during a drain.
-    drain_by_eof: bool,
+    drain: Drain,
     drain_timeout: Duration,
     deadlines: Deadlines,
     /// The load that each request causes beyond its reply.
@@ -86,7 +85,7 @@ impl Chassis {
             max_connections: args.max_connections.unwrap_or(affordable),
             max_memory: args.max_memory.or_else(|| Some(memory::available()? / 2)),
             cores: profile.workers.map_or(cores, |workers| workers.min(cores)),
-            drain_by_eof: profile.drain_by_eof,
+            drain: profile.drain,
             drain_timeout: args.drain_timeout,
             deadlines: Deadlines {
                 first_byte: args.first_byte_timeout,
@@ -245,9 +244,13 @@ impl Chassis {
     /// goodbye.
     async fn finish_connections(&self) {
         let connections = &self.connections;
-        if self.drain_by_eof {
-            connections.end_all(Ending::Drain);
-            return connections.empty().await;
+        match self.drain {
+            Drain::ByEof => {
+                connections.end_all(Ending::Drain);
+                return connections.empty().await;
+            }
+            Drain::ByPeers => return connections.empty().await,
+            Drain::ByGoodbye => {}
         }
         // An honest peer has answered by the end of the first wait.
         let mut wait = GOODBYE;

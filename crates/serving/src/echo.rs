@@ -126,7 +126,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
         let answered = self.input.len() - left.len();
         if left.is_empty() {
             buffers::give(&mut self.input);
-            self.held.set(0);
+            // A large one stays, unless that is too much.
+            if self.held.set(self.input.capacity() as u64) > self.most_held {
+                self.input = BytesMut::new();
+                self.held.set(0);
+            }
             return Ok(());
         }
         self.input.advance(answered);

@@ -36,10 +36,10 @@ pub use self::{
     chassis::Chassis,
     connection::{
         Active, CONTROL_FRAMES, Connection, Ending, Guard, Held, IDLE_TIMEOUT, MAX_CONNECTIONS,
-        REPLY_TIMEOUT, TAKEN, Wait,
+        REPLY_TIMEOUT, Replying, TAKEN, Wait,
     },
     error::{Result, ServeError},
     listen::Listening,
-    profile::Profile,
+    profile::{Drain, Profile},
     runtime::{Accepted, Accepts, TcpServer, each, run_on_runtimes},
 };

@@ -13,7 +13,7 @@ use std::{
 use bytes::{Buf, BytesMut};
 use netping_http2::server::Server;
 use netping_protocol::secure::Stream;
-use netping_serving::{CONTROL_FRAMES, Ending, Guard};
+use netping_serving::{CONTROL_FRAMES, Ending, Guard, Replying};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
     time::{Sleep, sleep},
@@ -56,6 +56,8 @@ pub(super) struct Connection {
     farewell: Timer,
     /// No more requests are wanted.
     is_draining: bool,
+    /// Requests are open.
+    busy: Option<Replying>,
 }
 
 impl Connection {
@@ -74,6 +76,7 @@ impl Connection {
             check: Timer::default(),
             farewell: Timer::default(),
             is_draining: false,
+            busy: None,
         }
     }
 
@@ -123,6 +126,7 @@ impl Connection {
                 }
             }
             self.note_partial(writing.is_ready());
+            self.note_busy();
             match self.guard.ending(cx) {
                 Ending::Close => return Poll::Ready(Err(End::Closed)),
                 Ending::Drain if !mem::replace(&mut self.is_draining, true) => {
@@ -167,6 +171,15 @@ impl Connection {
         self.guard.connection().set_partial(partial.unwrap_or(0));
     }
 
+    /// Tells whether requests are open: a connection with such is not idle.
+    fn note_busy(&mut self) {
+        if self.http2.open() == 0 {
+            self.busy = None;
+        } else if self.busy.is_none() {
+            self.busy = Some(self.guard.connection().replying());
+        }
+    }
+
     /// Writes all of the output.
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while !self.http2.output().is_empty() {
@@ -177,6 +190,7 @@ impl Connection {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
             self.http2.written(written);
+            self.guard.set_blocked(false);
         }
         if !self.is_flushed {
             // TLS may have buffered a part.
