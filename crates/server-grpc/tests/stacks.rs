@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use netping_protocol::{
-    echopb::{EchoRequest, echo_client::EchoClient},
+    echopb::{EchoRequest, WatchRequest, echo_client::EchoClient},
     grpc_bench::{DataRequest, data_service_client::DataServiceClient},
     hello::hello_client::HelloClient,
     message,
@@ -19,6 +19,7 @@ use netping_protocol::{
 use netping_server_grpc::SERVICE;
 use netping_serving::testing::{TestServer, eventually, read_all};
 use prost::Message;
+use tokio::time;
 use tonic::{Code, transport::Channel};
 
 const STACKS: [&str; 3] = ["tonic", "hyper", "floor"];
@@ -481,6 +482,38 @@ fn every_stack_goes_on_with_a_reply_that_is_taken_frame_by_frame() {
         let sending = trickle(&peer, next.repeat(90), next.len());
         assert!(!sending.join().unwrap(), "{stack}");
         assert_eq!(server.errors("reply_timeout"), 0, "{stack}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_connection_with_an_open_call_makes_no_room_on_any_stack() {
+    for stack in STACKS {
+        let server = start(stack, &["--delay", "1500ms", "--max-connections", "1"]);
+        let mut echo = EchoClient::new(channel(&server).await);
+        let call = tokio::spawn(async move { echo.echo(request("abc", 0)).await });
+        // One that is idle does so after a second.
+        while !call.is_finished() {
+            drop(server.connect());
+            time::sleep(Duration::from_millis(20)).await;
+        }
+        let reply = call.await.unwrap().unwrap();
+        assert_eq!(reply.into_inner().output, "abc", "{stack}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_ticker_that_skips_every_tick_ends_at_once() {
+    for stack in ["tonic", "hyper"] {
+        let server = start(stack, &[]);
+        let mut echo = EchoClient::new(channel(&server).await);
+        let all = WatchRequest {
+            count: u32::MAX,
+            skipped: 1,
+            ..WatchRequest::default()
+        };
+        let ticks = async { echo.watch(all).await?.into_inner().message().await };
+        let tick = time::timeout(Duration::from_secs(5), ticks).await;
+        assert_eq!(tick.unwrap().unwrap(), None, "{stack}");
     }
 }
 
