@@ -141,7 +141,8 @@ impl Services {
         } = message;
         let length = response_bytes as usize;
         if length == 0 {
-            return Ok((EchoResponse { output: input }, None));
+            let reserved = self.reserve(connection, input.len()).await?;
+            return Ok((EchoResponse { output: input }, reserved));
         }
         self.check_length("a reply", length)?;
         // It is cut anywhere, and must still be UTF-8.

@@ -123,10 +123,11 @@ pub(crate) struct Hold(
     pub usize,
 );
 
-/// A part of a reply, and the memory reserved for all of it.
+/// A part of a reply, the memory reserved for all of it, and the request whose reply is not whole while the connection
+/// has the part.
 struct Part(
     Bytes,
-    #[expect(dead_code, reason = "held until it is dropped")] Reserved,
+    #[expect(dead_code, reason = "held until they are dropped")] (Reserved, Option<Active>),
 );
 
 impl AsRef<[u8]> for Part {
@@ -154,7 +155,8 @@ impl ReplyBody {
             if data.len() > *part {
                 self.rest = data.split_off(*part);
             }
-            data = Bytes::from_owner(Part(data, reserved.clone()));
+            let waiting = self.active.as_ref().map(Active::again);
+            data = Bytes::from_owner(Part(data, (reserved.clone(), waiting)));
         }
         if let Some(active) = &mut self.active {
             active.wait.set(true);

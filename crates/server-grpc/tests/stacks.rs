@@ -471,6 +471,21 @@ fn every_stack_ends_a_reply_that_is_taken_by_single_bytes() {
 }
 
 #[test]
+fn every_stack_ends_an_echo_of_which_one_byte_is_taken() {
+    for stack in STACKS {
+        let server = start(stack, &["--reply-timeout", "200ms"]);
+        let mut peer = server.connect();
+        let window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 1]);
+        let message = request(&"x".repeat(16_000), 0).encode_to_vec();
+        let length = (message.len() as u32).to_be_bytes();
+        let body = [&[0], &length[..], &message].concat();
+        let call = call(1, b"/echopb.Echo/Echo", &body);
+        peer.write_all(&[PREFACE, &window, &call].concat()).unwrap();
+        server.await_error("reply_timeout");
+    }
+}
+
+#[test]
 fn every_stack_goes_on_with_a_reply_that_is_taken_frame_by_frame() {
     for stack in STACKS {
         let server = start(stack, &["--reply-timeout", "1s"]);

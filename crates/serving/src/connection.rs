@@ -304,6 +304,15 @@ impl Active {
             wait: Wait::new(connection),
         }
     }
+
+    /// Returns the same request once more, for a part of its reply that waits for the peer from now on.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        self.wait.tally.active.fetch_add(1, Ordering::AcqRel);
+        let mut wait = self.wait.another();
+        wait.set(true);
+        Self { wait }
+    }
 }
 
 impl Drop for Active {

@@ -233,16 +233,17 @@ impl Calls {
         self.list[slot.index()].state = State::Waiting(number, wait);
     }
 
-    /// Checks a message, and returns the length of the text that the reply makes of it.
+    /// Checks a message, and returns the length of the text that the reply makes of it, or an upper bound of it.
     fn check(&self, slot: Slot, message: &[u8]) -> Result<usize, Refusal> {
         if self.list[slot.index()].route != Route::Echo {
-            return Ok(0);
+            return Ok(message.len());
         }
         let echo = Echo::decode(message)?;
         match echo.response_bytes {
             length if length > self.floor.max_message => Err(Refusal::ReplyTooLong),
             // It is cut anywhere, and must still be UTF-8.
             length if length > 0 && !echo.text.is_ascii() => Err(Refusal::NotAscii),
+            0 => Ok(echo.text.len()),
             length => Ok(length),
         }
     }

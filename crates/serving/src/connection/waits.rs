@@ -85,6 +85,16 @@ impl Wait {
         }
     }
 
+    /// Returns that of another reply of the same connection.
+    pub(super) fn another(&self) -> Self {
+        Self {
+            tally: Arc::clone(&self.tally),
+            connections: Arc::clone(&self.connections),
+            since: None,
+            taken: 0,
+        }
+    }
+
     /// Notes whether the reply waits for the peer. A wait that has begun goes on.
     pub fn set(&mut self, is_waiting: bool) {
         if is_waiting != self.since.is_some() {
