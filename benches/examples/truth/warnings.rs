@@ -22,8 +22,8 @@ use crate::{Extent, Tell, Truth};
 /// Runs of each trouble.
 const RUNS: usize = 20;
 
-/// One run in so many may have a warning that its trouble does not explain: a hypervisor stops a core, or slows it,
-/// without a word to its guest.
+/// One run in so many may have a warning that its trouble does not explain: a virtual machine pauses, or slows, without
+/// steal in `/proc/stat`.
 const CHANCE: usize = 20;
 
 /// Runs at most, until one that nothing else disturbed.

@@ -475,12 +475,8 @@ fn every_stack_ends_an_echo_of_which_one_byte_is_taken() {
     for stack in STACKS {
         let server = start(stack, &["--reply-timeout", "200ms"]);
         let mut peer = server.connect();
-        let window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 1]);
-        let message = request(&"x".repeat(16_000), 0).encode_to_vec();
-        let length = (message.len() as u32).to_be_bytes();
-        let body = [&[0], &length[..], &message].concat();
-        let call = call(1, b"/echopb.Echo/Echo", &body);
-        peer.write_all(&[PREFACE, &window, &call].concat()).unwrap();
+        let echo = request(&"x".repeat(16_000), 0);
+        peer.write_all(&opening(1, &echo)).unwrap();
         server.await_error("reply_timeout");
     }
 }
@@ -534,9 +530,15 @@ async fn a_ticker_that_skips_every_tick_ends_at_once() {
 
 /// A client's first bytes: a window of nothing, and a call for a reply of 2,000,000 bytes.
 fn large_call() -> Vec<u8> {
-    let window = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
-    let message = request("x", 2_000_000).encode_to_vec();
-    let body = [&[0, 0, 0, 0, message.len() as u8], &message[..]].concat();
+    opening(0, &request("x", 2_000_000))
+}
+
+/// A client's first bytes: a window, and a call of Echo.
+fn opening(window: u8, echo: &EchoRequest) -> Vec<u8> {
+    let window = frame(4, 0, 0, &[0, 4, 0, 0, 0, window]);
+    let message = echo.encode_to_vec();
+    let length = (message.len() as u32).to_be_bytes();
+    let body = [&[0], &length[..], &message].concat();
     [PREFACE, &window, &call(1, b"/echopb.Echo/Echo", &body)].concat()
 }
 

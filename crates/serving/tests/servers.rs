@@ -244,6 +244,7 @@ fn a_reply_that_nobody_takes_is_cut_off_and_counted() {
         // Its reply was taken, and that longer ago than the limit.
         resting.write_all(b"two\n").unwrap();
         assert_eq!(read_line(&mut resting), "two\n");
+        assert!(echoes(&server));
         assert_eq!(server.errors("reply_timeout"), 1);
     }
 }

@@ -9,12 +9,7 @@ use std::{
 };
 
 use futures_util::future;
-use netping_measure::{
-    counts::Counts,
-    histogram::{histogram, record},
-    sample::Sample,
-    window::Window,
-};
+use netping_measure::{counts::Counts, sample::Sample, window::Window};
 use tokio::{sync::Notify, time};
 
 use crate::{
@@ -182,21 +177,13 @@ impl Dispatch {
     /// Returns the ages at the end of `window`, which is over, of this worker's requests that were
     /// due in it but not taken; those in the backlog are not among them.
     pub fn not_sent(&self, window: Window) -> Counts {
-        let mut ages = histogram();
-        self.dropped.borrow().add_ages(window.end, &mut ages);
         let mut ready = self.ready.borrow_mut();
         if window.end < u64::MAX {
             while let Some(intended) = self.due(window.end, window) {
                 ready.push_back(intended);
             }
         }
-        for intended in ready
-            .drain(..)
-            .filter(|intended| window.contains(*intended))
-        {
-            record(&mut ages, window.end - intended);
-        }
-        Counts::from(&ages)
+        self.dropped.borrow().ages(window, ready.drain(..))
     }
 
     fn next(&self) -> u64 {

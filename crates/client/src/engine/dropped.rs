@@ -1,6 +1,10 @@
 //! Requests of an open loop that were due while its backlog was full.
 
-use netping_measure::histogram::{Histogram, record_n};
+use netping_measure::{
+    counts::Counts,
+    histogram::{histogram, record, record_n},
+    window::Window,
+};
 
 /// Requests that are due within this time, in nanoseconds, count as due at its end.
 const RESOLUTION: u64 = 1_000_000;
@@ -20,22 +24,25 @@ impl Dropped {
         }
     }
 
-    /// Adds the ages at the end of a window of those that were due before it.
-    pub fn add_ages(&self, end: u64, ages: &mut Histogram) {
-        let due = self
-            .0
-            .iter()
-            .map(|(slot, count)| (slot * RESOLUTION, count));
-        for (intended, count) in due.take_while(|(intended, _)| *intended < end) {
-            record_n(ages, end.saturating_sub(intended + RESOLUTION), *count);
+    /// Returns the ages at the end of `window` of those that were due before it, and of the ones in `left` that were
+    /// due in it.
+    pub fn ages(&self, window: Window, left: impl Iterator<Item = u64>) -> Counts {
+        let mut ages = histogram();
+        let due = self.0.iter();
+        let due = due.map(|(slot, count)| (slot * RESOLUTION, count));
+        for (intended, count) in due.take_while(|(intended, _)| *intended < window.end) {
+            let age = window.end.saturating_sub(intended + RESOLUTION);
+            record_n(&mut ages, age, *count);
         }
+        for intended in left.filter(|intended| window.contains(*intended)) {
+            record(&mut ages, window.end - intended);
+        }
+        Counts::from(&ages)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use netping_measure::{counts::Counts, histogram::histogram};
-
     use super::*;
 
     #[test]
@@ -44,9 +51,11 @@ mod tests {
         for milliseconds in [1000, 1000, 1500, 1999, 2000, 2001] {
             dropped.add(milliseconds * 1_000_000);
         }
-        let mut ages = histogram();
-        dropped.add_ages(2_000_000_000, &mut ages);
-        let ages = Counts::from(&ages);
+        let window = Window {
+            start: 1_000_000_000,
+            end: 2_000_000_000,
+        };
+        let ages = dropped.ages(window, [].into_iter());
         assert_eq!(ages.len(), 4);
         let [least, most] = [0.0, 1.0].map(|share| ages.quantile(share).unwrap() / 1_000_000);
         assert_eq!([least, most], [0, 999]);

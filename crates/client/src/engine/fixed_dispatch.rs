@@ -9,12 +9,7 @@ use std::{
 };
 
 use futures_util::future;
-use netping_measure::{
-    counts::Counts,
-    histogram::{histogram, record},
-    sample::Sample,
-    window::Window,
-};
+use netping_measure::{counts::Counts, sample::Sample, window::Window};
 use tokio::sync::Notify;
 
 use crate::{
@@ -191,8 +186,6 @@ impl FixedDispatch {
     /// Returns the ages at the end of `window`, which is over, of the requests that were due in it but
     /// not taken.
     pub fn not_sent(&self, window: Window) -> Counts {
-        let mut ages = histogram();
-        self.dropped.borrow().add_ages(window.end, &mut ages);
         let mut left = Vec::new();
         if window.end < u64::MAX {
             while let Some((intended, _)) = self.due(window.end, window) {
@@ -202,10 +195,7 @@ impl FixedDispatch {
         for queue in &self.queues {
             left.extend(queue.due.take().into_iter().map(|due| due.intended));
         }
-        for intended in left.into_iter().filter(|own| window.contains(*own)) {
-            record(&mut ages, window.end - intended);
-        }
-        Counts::from(&ages)
+        self.dropped.borrow().ages(window, left.into_iter())
     }
 
     /// Returns the time of the next request, and its connection.

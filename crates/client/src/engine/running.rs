@@ -211,13 +211,8 @@ impl<'a> Running<'a> {
                 self.parties[party].report.add(*report);
                 self.done += 1;
             }
-            Ok((_, Event::Ready(_))) | Err(RecvTimeoutError::Disconnected) => {
-                return Err(StartError::Broken);
-            }
-            Err(RecvTimeoutError::Timeout) if has_lost_one => {
-                return Err(StartError::Broken);
-            }
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) if !has_lost_one => {}
+            _ => return Err(StartError::Broken),
         }
         Ok(())
     }

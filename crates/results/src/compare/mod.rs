@@ -10,7 +10,7 @@ use serde_json::json;
 
 use self::matched::{Matched, matched};
 use crate::{
-    comparison::{Compared, Family},
+    comparison::{Compared, Family, metrics_and},
     environment_diff::{EnvironmentDiff, diff},
     metric::{BULK, COMPARED, Metric},
     run::{Measurement, Run, Step},
@@ -116,14 +116,7 @@ fn span(run: &Run) -> Option<[u64; 2]> {
 /// that are not among them.
 fn metrics(base: &Measurement<'_>, asked: &[&'static Metric]) -> Vec<&'static Metric> {
     let is_bulk = base.settings().bulk.is_some();
-    let shown = if is_bulk { BULK } else { COMPARED };
-    let mut all = shown.to_vec();
-    for metric in asked.iter().filter(|own| own.is_bulk() == is_bulk) {
-        if !all.contains(metric) {
-            all.push(metric);
-        }
-    }
-    all
+    metrics_and(if is_bulk { BULK } else { COMPARED }, asked, is_bulk)
 }
 
 /// Returns the differences between machines and programs.

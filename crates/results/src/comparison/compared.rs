@@ -1,6 +1,6 @@
 //! The pairs of measurements that a run or two files compare.
 
-use super::{Comparison, Family, Standing, claims};
+use super::{Comparison, Family, Standing, claims, metrics_and};
 use crate::{
     metric::{self, Metric},
     run::{Kind, Measurement, Pairing, Run, StepSettings},
@@ -149,13 +149,8 @@ impl Run {
             if !base.has_whole_trial_with(&new) {
                 return None;
             }
-            let mut metrics = self.compared_by(base.settings()).to_vec();
-            let is_bulk = base.settings().bulk.is_some();
-            for metric in further.iter().filter(|own| own.is_bulk() == is_bulk) {
-                if !metrics.contains(metric) {
-                    metrics.push(metric);
-                }
-            }
+            let settings = base.settings();
+            let metrics = metrics_and(self.compared_by(settings), further, settings.bulk.is_some());
             Some(Compared {
                 is_control: pairing.is_control,
                 ..Compared::of(base, new, &metrics, family)

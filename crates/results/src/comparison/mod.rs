@@ -217,6 +217,21 @@ pub fn claims(metrics: metric::List) -> usize {
     metrics.iter().filter(|metric| metric.is_claimed()).count()
 }
 
+/// Returns these metrics, and of `further` those that are not among them: of bulk streams, or of requests.
+pub(crate) fn metrics_and(
+    metrics: metric::List,
+    further: &[&'static Metric],
+    is_bulk: bool,
+) -> Vec<&'static Metric> {
+    let mut all = metrics.to_vec();
+    for metric in further.iter().filter(|own| own.is_bulk() == is_bulk) {
+        if !all.contains(metric) {
+            all.push(metric);
+        }
+    }
+    all
+}
+
 fn is_bound(value: Option<Estimate>) -> bool {
     value.is_some_and(|own| own.is_bound)
 }

@@ -77,19 +77,18 @@ pub struct Wait {
 impl Wait {
     /// Returns that of a reply for which nobody waits yet.
     pub fn new(connection: &Connection) -> Self {
-        Self {
-            tally: Arc::clone(&connection.tally),
-            connections: Arc::clone(&connection.connections),
-            since: None,
-            taken: 0,
-        }
+        Self::of(&connection.tally, &connection.connections)
     }
 
     /// Returns that of another reply of the same connection.
     pub(super) fn another(&self) -> Self {
+        Self::of(&self.tally, &self.connections)
+    }
+
+    fn of(tally: &Arc<Tally>, connections: &Arc<Connections>) -> Self {
         Self {
-            tally: Arc::clone(&self.tally),
-            connections: Arc::clone(&self.connections),
+            tally: Arc::clone(tally),
+            connections: Arc::clone(connections),
             since: None,
             taken: 0,
         }
