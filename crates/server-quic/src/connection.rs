@@ -1,6 +1,7 @@
 //! A connection and its streams.
 
 use std::{
+    future::ready,
     io,
     pin::Pin,
     sync::Arc,
@@ -32,17 +33,18 @@ pub(crate) async fn serve(
 ) {
     let draining = CancellationToken::new();
     let mut streams = JoinSet::new();
+    let begin = |streams: &mut JoinSet<()>, (send, recv)| {
+        let requests = Requests {
+            recv,
+            connection: Arc::clone(guard.connection()),
+            draining: Box::pin(draining.clone().cancelled_owned()),
+        };
+        streams.spawn(serve_stream(send, requests, limits, Arc::clone(&chassis)));
+    };
     loop {
         tokio::select! {
             stream = connection.accept_bi() => match stream {
-                Ok((send, recv)) => {
-                    let requests = Requests {
-                        recv,
-                        connection: Arc::clone(guard.connection()),
-                        draining: Box::pin(draining.clone().cancelled_owned()),
-                    };
-                    streams.spawn(serve_stream(send, requests, limits, Arc::clone(&chassis)));
-                }
+                Ok(stream) => begin(&mut streams, stream),
                 Err(error) => {
                     tracing::debug!("connection: {error}");
                     break;
@@ -50,6 +52,14 @@ pub(crate) async fn serve(
             },
             Some(_) = streams.join_next() => {}
             () = guard.draining() => break,
+        }
+    }
+    // Streams that have come are served, too.
+    loop {
+        tokio::select! {
+            biased;
+            Ok(stream) = connection.accept_bi() => begin(&mut streams, stream),
+            () = ready(()) => break,
         }
     }
     // Received requests are answered, and the answers arrive.
