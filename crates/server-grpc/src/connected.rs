@@ -193,6 +193,8 @@ impl AsyncWrite for ConnectedStream {
             this.chassis.count_error(&kind);
         }
         this.received.has_sent_data(this.sent.take_data());
+        // The rest of a frame is awaited again.
+        this.connection.set_partial(this.received.partial());
         Poll::Ready(Ok(written))
     }
 

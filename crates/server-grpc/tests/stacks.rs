@@ -528,6 +528,25 @@ async fn a_ticker_that_skips_every_tick_ends_at_once() {
     }
 }
 
+#[test]
+fn every_stack_awaits_the_rest_of_a_frame_after_a_write_that_had_to_wait() {
+    for stack in STACKS {
+        let server = start(stack, &["--request-timeout", "200ms"]);
+        let mut peer = server.connect();
+        let windows = [
+            frame(8, 0, 0, &[0x40, 0, 0, 0]),
+            frame(8, 0, 1, &[0x40, 0, 0, 0]),
+        ];
+        // More than sockets hold, and the beginning of a frame.
+        let reply = opening(0, &request("x", 16 << 20));
+        let part = [0, 0, 100, 1];
+        peer.write_all(&[&reply, &windows.concat(), &part[..]].concat())
+            .unwrap();
+        read_all(&mut peer);
+        server.await_error("request_timeout");
+    }
+}
+
 /// A client's first bytes: a window of nothing, and a call for a reply of 2,000,000 bytes.
 fn large_call() -> Vec<u8> {
     opening(0, &request("x", 2_000_000))
