@@ -1,7 +1,7 @@
 //! QUIC peers that say nothing, too little or nonsense, that take no bytes, and that reset what they
 //! ask for.
 
-use std::{net::UdpSocket, sync::Arc, time::Duration};
+use std::{net::UdpSocket, sync::Arc, thread, time::Duration};
 
 use bytes::Bytes;
 use netping_benches::processes::{Server, time_of_day};
@@ -10,7 +10,8 @@ use netping_protocol::{
     secure::Connector,
 };
 use quinn::{
-    ClientConfig, Connection, Endpoint, TransportConfig, VarInt, crypto::rustls::QuicClientConfig,
+    ClientConfig, Connection, Endpoint, RecvStream, SendStream, TransportConfig, VarInt,
+    crypto::rustls::QuicClientConfig,
 };
 use rand_chacha::{
     ChaCha8Rng,
@@ -30,7 +31,7 @@ use crate::{
     peer::{self, PATIENCE},
 };
 
-pub const FAULTS: [Fault; 9] = [
+pub const FAULTS: [Fault; 10] = [
     Fault {
         what: "half a request on a QUIC stream",
         promised: "ended after 1 to 4 s, counted",
@@ -54,6 +55,12 @@ pub const FAULTS: [Fault; 9] = [
         promised: "at most 160 MiB more memory, others served",
         servers: Kind::is_quic,
         try_it: unread,
+    },
+    Fault {
+        what: "100 QUIC streams of 16 MiB, none of it acknowledged",
+        promised: "at most 160 MiB more memory, others served",
+        servers: Kind::is_quic,
+        try_it: unacknowledged,
     },
     Fault {
         what: "2,000 QUIC streams, half a request of 100 kB on each",
@@ -105,8 +112,18 @@ impl Peer {
     }
 }
 
-/// Connects, and sends a PING at this interval, if any.
+/// Connects, with no window for replies, and sends a PING at this interval, if any.
 async fn connected(kind: &Kind, server: &Server, ping: Option<Duration>) -> Peer {
+    connected_with(kind, server, VarInt::from_u32(1), ping).await
+}
+
+/// Connects, with this window for the replies of each stream.
+async fn connected_with(
+    kind: &Kind,
+    server: &Server,
+    window: VarInt,
+    ping: Option<Duration>,
+) -> Peer {
     let Connector::Tls(tls, _) = &kind.connector else {
         unreachable!("QUIC without TLS");
     };
@@ -115,7 +132,7 @@ async fn connected(kind: &Kind, server: &Server, ping: Option<Duration>) -> Peer
     let mut transport = TransportConfig::default();
     transport
         .receive_window(VarInt::MAX)
-        .stream_receive_window(VarInt::from_u32(1))
+        .stream_receive_window(window)
         .send_window(u64::MAX)
         .keep_alive_interval(ping);
     config.transport_config(Arc::new(transport));
@@ -208,6 +225,39 @@ fn unread(kind: &Kind) -> Outcome {
         hold.others(Moment::Rest).await;
     })
     .outcome
+}
+
+/// Has all that it asks for sent, and is gone.
+fn unacknowledged(kind: &Kind) -> Outcome {
+    held(kind, &[], 160.0, async |server, hold| {
+        let runtime = peer::runtime();
+        // On a thread of its own, since this runtime is not to go on.
+        let peer = thread::scope(|scope| {
+            let asking = async { time::timeout(PATIENCE, asked(kind, server)).await };
+            let asking = scope.spawn(|| runtime.block_on(asking));
+            asking.join().expect("an end").expect("100 requests")
+        });
+        hold.others(Moment::Rest).await;
+        drop(peer);
+        runtime.shutdown_background();
+    })
+    .outcome
+}
+
+/// Asks for 100 replies of 16 MiB on as many streams, and returns when the server makes them.
+async fn asked(kind: &Kind, server: &Server) -> (Peer, Vec<(SendStream, RecvStream)>) {
+    let before = server.requests();
+    let peer = connected_with(kind, server, VarInt::MAX, None).await;
+    let mut streams = Vec::new();
+    for _ in 0..100 {
+        let (mut send, recv) = peer.connection.open_bi().await.expect("a stream");
+        send.write_all(&large_request()).await.expect("a request");
+        streams.push((send, recv));
+    }
+    while server.requests() < before + 100 {
+        time::sleep(Duration::from_millis(1)).await;
+    }
+    (peer, streams)
 }
 
 /// Bytes that are sent of each request, which has 16 MiB.
