@@ -46,6 +46,9 @@ const FAREWELL: Duration = Duration::from_secs(10);
 /// among them.
 const MOST_AWAITED: usize = 1000;
 
+/// What is wrong with a reply whose value is that of no message.
+const OTHER_VALUE: &str = "has the --match value of no message that waits for one";
+
 /// A conversation on a stream.
 pub trait Conversation: Clone + 'static {
     /// Returns the head of the call that opens the stream.
@@ -347,6 +350,8 @@ async fn watch<S: Io>(
 struct Answer {
     reply: Vec<u8>,
     outcome: Option<Result<()>>,
+    /// The outcome is known, or was.
+    is_told: bool,
     waker: Option<Waker>,
 }
 
@@ -361,6 +366,7 @@ impl Answer {
 
     fn tell(&mut self, outcome: Result<()>) {
         self.outcome = Some(outcome);
+        self.is_told = true;
         if let Some(waker) = self.waker.take() {
             waker.wake();
         }
@@ -396,7 +402,8 @@ impl Answers {
 
     /// Awaits an answer to a message that has been sent.
     fn expect(&mut self, key: Option<Key>, answer: &Rc<RefCell<Answer>>) {
-        answer.borrow_mut().outcome = None;
+        let mut own = answer.borrow_mut();
+        (own.outcome, own.is_told) = (None, false);
         self.awaited.push_back((key, Rc::clone(answer)));
     }
 
@@ -409,7 +416,7 @@ impl Answers {
     fn check(&self) -> Result<()> {
         let detail = match &self.matching {
             _ if !self.is_surplus => return Ok(()),
-            Some(_) => "has the --match value of no message that waits for one",
+            Some(_) => OTHER_VALUE,
             None => "came without a message",
         };
         Err(Failure::mismatch(detail))
@@ -443,11 +450,20 @@ impl Reader for Answers {
             let place = awaited.iter().position(|(own, _)| *own == key);
             if let Some((_, answer)) = place.and_then(|at| awaited.remove(at)) {
                 let mut answer = answer.borrow_mut();
-                answer.reply.clear();
-                answer.reply.extend_from_slice(message);
-                answer.tell(Ok(()));
-            } else {
-                *is_surplus = true;
+                if !answer.is_told {
+                    answer.reply.clear();
+                    answer.reply.extend_from_slice(message);
+                    answer.tell(Ok(()));
+                }
+                return Ok(());
+            }
+            // With a value of no message, it is taken for that of the oldest. Should that one's come, it is late.
+            let mut waiting = awaited.iter().map(|(_, answer)| answer);
+            match waiting.find(|answer| Rc::strong_count(answer) > 1 && !answer.borrow().is_told) {
+                Some(oldest) => oldest
+                    .borrow_mut()
+                    .tell(Err(Failure::mismatch(OTHER_VALUE))),
+                None => *is_surplus = true,
             }
             Ok(())
         })

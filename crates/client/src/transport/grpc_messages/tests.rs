@@ -225,6 +225,45 @@ async fn a_message_with_the_value_of_one_that_was_given_up_has_another_stream() 
     assert_eq!(came, ((None, true), 2));
 }
 
+#[tokio::test(flavor = "current_thread")]
+async fn a_reply_with_the_value_of_no_message_is_taken_for_the_oldests() {
+    // All but the first have wrong numbers, and the right ones after them.
+    let wrong = |mut stream: Served| async move {
+        let first = stream.message().await.unwrap();
+        stream.send(first);
+        while let Some(message) = stream.message().await {
+            stream.send([number(9999), message.to_vec()].concat());
+        }
+    };
+    let client = async |mut handle: MessageHandle<Numbers>| {
+        let mut exchange = Exchange::new(0, 0, Reply::Echo);
+        let mut kinds = Vec::new();
+        for _ in 0..4 {
+            kinds.push(call(&mut handle, &exchange).await);
+            exchange.advance();
+        }
+        kinds
+    };
+    let mismatch = Some(ErrorKind::Mismatch);
+    let kinds = vec![None, mismatch, mismatch, mismatch];
+    assert_eq!(connected(ONE, true, wrong, client).await, (kinds, 1));
+    // Of two who wait, the second has its answer.
+    let one_of_two = |mut stream: Served| async move {
+        stream.message().await.unwrap();
+        let second = stream.message().await.unwrap();
+        stream.send([number(9999), second.to_vec()].concat());
+        stream.message().await;
+    };
+    let client = async |mut handle: MessageHandle<Numbers>| {
+        let mut other = handle.share().unwrap();
+        let exchanges = [0, 1].map(|caller| Exchange::new(caller, 0, Reply::Echo));
+        let [first, second] = &exchanges;
+        tokio::join!(call(&mut handle, first), call(&mut other, second))
+    };
+    let came = connected(ONE, true, one_of_two, client).await;
+    assert_eq!(came, ((mismatch, None), 1));
+}
+
 async fn echo(mut stream: Served) {
     while let Some(message) = stream.message().await {
         // In two parts, within the prefix.
