@@ -34,6 +34,9 @@ pub struct Accounting {
     /// on it being lost.
     #[serde(default)]
     pub ended_by_server: u64,
+    /// Time of the window in which callers did not try again after a lost connection, in nanoseconds.
+    #[serde(default)]
+    pub paused_ns: u64,
 }
 
 impl Accounting {
@@ -84,6 +87,7 @@ impl AddAssign<&Self> for Accounting {
             early,
             reconnects,
             ended_by_server,
+            paused_ns,
         } = other;
         for (kind, count) in errors {
             *self.errors.entry(*kind).or_default() += count;
@@ -97,6 +101,7 @@ impl AddAssign<&Self> for Accounting {
         self.early += early;
         self.reconnects += reconnects;
         self.ended_by_server += ended_by_server;
+        self.paused_ns += paused_ns;
     }
 }
 
@@ -117,6 +122,7 @@ mod tests {
             early: 9 * times,
             reconnects: 10 * times,
             ended_by_server: 11 * times,
+            paused_ns: 12 * times,
         };
         let mut sum = Accounting::default();
         sum += &counts(1);

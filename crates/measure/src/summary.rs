@@ -36,11 +36,12 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Returns the share of the callers' time that went to failed requests, between 0 and 1. A
-    /// caller that waits long for a failure sends few requests: their share alone would hide it.
+    /// Returns the share of the callers' time that went to failed requests and to the pauses after
+    /// them, between 0 and 1. A caller that waits long for a failure, or pauses while a server is
+    /// gone, sends few requests: their share alone would hide it.
     pub fn time_lost(&self) -> f64 {
         let sum = |times: &Distribution| times.mean.unwrap_or(0.0) * times.count as f64;
-        let lost = sum(&self.times[Time::Failed]);
+        let lost = sum(&self.times[Time::Failed]) + self.accounting.paused_ns as f64;
         if lost > 0.0 {
             lost / (lost + sum(&self.times[Time::Service]))
         } else {
@@ -77,5 +78,29 @@ impl Summary {
             precision: totals.precision.clone(),
             times,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{aggregate::Aggregate, sample::LoopKind, window::Window};
+
+    #[test]
+    fn failures_and_the_pauses_after_them_are_lost_time() {
+        let window = Window { start: 0, end: 1 };
+        let mut summary = Summary::of(&Aggregate::new(LoopKind::Closed).finish(window));
+        let per_mille = |summary: &Summary| (summary.time_lost() * 1000.0) as u64;
+        assert_eq!(per_mille(&summary), 0);
+        let times = |count, mean| Distribution {
+            count,
+            mean: Some(mean),
+            ..Distribution::default()
+        };
+        summary.times[Time::Service] = times(10, 5.0);
+        summary.times[Time::Failed] = times(2, 15.0);
+        assert_eq!(per_mille(&summary), 375);
+        summary.accounting.paused_ns = 20;
+        assert_eq!(per_mille(&summary), 500);
     }
 }

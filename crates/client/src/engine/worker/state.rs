@@ -6,6 +6,7 @@ use std::{
 };
 
 use netping_measure::{
+    accounting::Accounting,
     connect::ConnectPhase,
     counts::Counts,
     error_kind::ErrorKind,
@@ -41,6 +42,8 @@ pub(super) struct Shared<C, S> {
     pub callers: Vec<CallerState>,
     /// Callers that have not finished.
     pub active: Cell<usize>,
+    /// Time of the window in which callers paused after a failure, in nanoseconds.
+    paused: Cell<u64>,
     recorder: RefCell<Recorder<S>>,
     /// Takes requests apart; `None` if the plan does not ask for that.
     dissection: Option<RefCell<Dissection<C>>>,
@@ -106,6 +109,7 @@ impl<C: Clock, S: Sink> Shared<C, S> {
                 .anatomy
                 .then(|| RefCell::new(Dissection::new(clock.clone()))),
             active: Cell::new(share.callers),
+            paused: Cell::default(),
             clock,
             assignment,
         }
@@ -156,6 +160,10 @@ impl<C: Clock, S: Sink> Shared<C, S> {
 
     /// Lets a caller pause before its next request; it holds up nobody with whom it takes turns.
     pub async fn pause(&self, number: usize, pause: Duration) {
+        let (now, window) = (self.clock.now(), self.window());
+        let end = now.saturating_add(pause.as_nanos() as u64).min(window.end);
+        let paused = end.saturating_sub(now.max(window.start));
+        self.paused.set(self.paused.get() + paused);
         let Supply::Closed(Some(turn)) = &self.supply else {
             return time::sleep(pause).await;
         };
@@ -264,7 +272,10 @@ impl<C: Clock, S: Sink> Shared<C, S> {
                     .collect(),
                 not_sent,
                 course: self.recorder.into_inner().finish(),
-                ..Remainder::default()
+                accounting: Accounting {
+                    paused_ns: self.paused.get(),
+                    ..Accounting::default()
+                },
             },
             connections: per_connection(&self.callers, slots),
             anatomy: self.dissection.map(|own| own.into_inner().finish()),

@@ -458,6 +458,23 @@ async fn the_time_between_requests_counts_from_the_window_on() {
     assert_eq!(shared.finish(1).between, 3);
 }
 
+#[tokio::test(flavor = "current_thread", start_paused = true)]
+async fn pauses_count_as_far_as_they_are_in_the_window() {
+    let clock = Manual::default();
+    let shared = shared(&clock);
+    for (now, pause) in [
+        (WINDOW.start - 5 * MS, 8),
+        (WINDOW.start + MS, 500),
+        (WINDOW.end - 5 * MS, 10),
+        (WINDOW.end + MS, 10),
+    ] {
+        clock.advance(now - clock.now());
+        shared.pause(0, Duration::from_millis(pause)).await;
+    }
+    let accounting = shared.finish(1).remainder.accounting;
+    assert_eq!(accounting.paused_ns, (3 + 500 + 5) * MS);
+}
+
 #[test]
 fn messages_count_where_their_call_ends_and_the_first_one_where_it_was_due() {
     let shared = shared(&Manual::default());
