@@ -71,7 +71,10 @@ impl NotSteady {
         let counts: Vec<f64> = slots.iter().map(|slot| slot.ok as f64).collect();
         let change = change(&counts).filter(|change| !change.is_short(counts.len()))?;
         let found = Self::between([change.from, change.to], change.inside, change.outside);
-        (found.drift.abs() > limit).then_some(found)
+        // Requests that all take the same time end together: a stretch has one more or less of each caller's.
+        let length = (change.to - change.from) as f64;
+        let replies = (change.inside - change.outside).abs() * length;
+        (found.drift.abs() > limit && replies > callers as f64).then_some(found)
     }
 
     /// Returns the stretch whose response times differ from the rest by more than chance explains.

@@ -1258,6 +1258,15 @@ fn a_drift_is_more_than_chance_and_has_a_bound() {
         names(&warnings).contains(&"NOT_STEADY")
     };
     assert_eq!([130, 140].map(one), [false, true]);
+    // Of callers whose requests end together, a stretch has one request more or less.
+    let together = |callers: usize| {
+        let slots = (0..40).map(|at| slot(if (10..12).contains(&at) { 2 } else { 4 }));
+        let warnings = step(|case| {
+            (case.slots, case.step.settings.callers) = (slots.collect(), callers);
+        });
+        names(&warnings).contains(&"NOT_STEADY")
+    };
+    assert_eq!([4, 3].map(together), [false, true]);
     let found = drift(levels(100, 150)).unwrap();
     assert!((found.drift + 0.33).abs() < 0.02, "{found:?}");
     assert_eq!((found.from, found.to), (Some(0.0), Some(1.5)));
