@@ -4,7 +4,7 @@ use netping_measure::status::Status;
 use netping_results::{
     ab::{Decided, Decision, Gated},
     comparison::Comparison,
-    format::{on_one_line, plural, thousands},
+    format::{self, on_one_line, plural, thousands},
     metric::{Better, SERVER_CPU},
     run::{Run, Step},
 };
@@ -94,7 +94,7 @@ fn how(run: &Run, decided: &Decided) -> Vec<String> {
         let all = rate * targets.unwrap_or(1) as f64;
         parts.push(format!(
             "each server had {} requests per second, and all had {} at the same time",
-            thousands(rate),
+            format::rate(rate),
             thousands(all)
         ));
     } else {

@@ -2,7 +2,7 @@
 
 use netping_measure::{cost::Balance, status::Status};
 use netping_results::{
-    format::{on_one_line, plural, thousands},
+    format::{self, on_one_line, plural, thousands},
     limit::Limit,
     run::{Kind, Run, Step},
     warning::{Found, SharedHost, Warning, Warnings},
@@ -213,7 +213,7 @@ fn cut_short(run: &Run) -> Option<Remark> {
 /// `has_server_pid`: the command has a flag for the server's process.
 fn limit(run: &Run, peak: &Peak<'_>, has_server_pid: bool) -> Option<String> {
     let Peak { step, among } = peak;
-    let rate = thousands(step.rate()?);
+    let rate = format::rate(step.rate()?);
     let limit = Limit::of(step)?;
     let mut line = format!("limit at the highest rate{among}, {rate} req/s: {limit}");
     let Limit::Other { server, .. } = limit else {
@@ -405,12 +405,12 @@ mod tests {
                 .map(|line| line.split(':').next().unwrap_or_default().to_owned())
                 .collect()
         };
-        assert_eq!(limits(8), ["limit at the highest rate, 40 req/s"]);
+        assert_eq!(limits(8), ["limit at the highest rate, 40.0 req/s"]);
         assert_eq!(
             limits(1),
             [
-                "limit at the highest rate of a on 8 connections, 20 req/s",
-                "limit at the highest rate of b on 1 connection, 40 req/s",
+                "limit at the highest rate of a on 8 connections, 20.0 req/s",
+                "limit at the highest rate of b on 1 connection, 40.0 req/s",
             ]
         );
     }

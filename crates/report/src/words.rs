@@ -5,7 +5,7 @@ use netping_results::{
     compare::FileComparison,
     comparison::{Compared, Comparison, Finding},
     estimate::estimate,
-    format::{plural, thousands},
+    format::{self, plural, thousands},
     metric::{self, Metric},
     recovery::recoveries,
     run::{Kind, Measurement, Run},
@@ -256,7 +256,7 @@ fn overhead(pair: &Compared<'_>) -> Option<String> {
 fn overhead_in_words(pair: &Compared<'_>, median: &Comparison) -> Option<String> {
     let median = added_in_words(median, "the median")?;
     let rate = pair.new.settings().planned_rate;
-    let rate = rate.map(|rate| format!("At {} requests per second, ", thousands(rate)));
+    let rate = rate.map(|rate| format!("At {} requests per second, ", format::rate(rate)));
     let tail = pair.by(&metric::P99);
     let tail = tail.and_then(|by| added_in_words(by, "the 99th percentile"));
     let tail = tail.map(|tail| format!(", and {tail}"));
@@ -446,7 +446,7 @@ mod tests {
         let said = on_connections(&short.measurements()).unwrap();
         assert!(
             said.ends_with(
-                "on 1 connection: 9 requests per second; without error bars, no difference is shown to 4."
+                "on 1 connection: 9.00 requests per second; without error bars, no difference is shown to 4."
             ),
             "{said}"
         );

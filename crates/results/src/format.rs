@@ -17,6 +17,15 @@ pub fn thousands(number: f64) -> String {
     }
 }
 
+/// A rate: to three digits or more, and `0` for none.
+pub fn rate(number: f64) -> String {
+    if number == 0.0 {
+        thousands(number)
+    } else {
+        figures(number)
+    }
+}
+
 /// A number of things, in the plural where it is not one: `1 caller`, `16 callers`.
 pub fn plural(number: u64, noun: &str) -> String {
     format!("{number} {noun}{}", if number == 1 { "" } else { "s" })

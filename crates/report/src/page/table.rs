@@ -129,8 +129,8 @@ mod tests {
         assert_eq!(
             rows(&chart),
             [
-                ["tcp", "64", "1 req/s", "3 req/s"],
-                ["tcp", "64", "2 req/s", "-"]
+                ["tcp", "64", "1.00 req/s", "3.00 req/s"],
+                ["tcp", "64", "2.00 req/s", "-"]
             ]
         );
     }

@@ -2,7 +2,7 @@
 
 use netping_measure::{connect::ConnectPhase, distribution::Distribution};
 use netping_results::{
-    format::thousands,
+    format::{self, thousands},
     metric::{self, Metric},
     run::Step,
 };
@@ -49,7 +49,7 @@ pub(super) fn text(step: &Step) -> String {
         step.full_name(),
         thousands(total.map_or(0, |total| total.time.count) as f64),
         step.settings.callers,
-        thousands(step.summary.rate),
+        format::rate(step.summary.rate),
         metric::CLIENT_CPU.tell_step(step),
         metric::SERVER_CPU.tell_step(step),
         Table::whole(&columns, &rows)

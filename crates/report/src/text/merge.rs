@@ -7,7 +7,7 @@ use netping_measure::{
     times::Time,
 };
 use netping_results::{
-    format::{on_one_line, plural, thousands},
+    format::{self, on_one_line, plural, thousands},
     metric::{self, Metric, Reading},
     run::{ClockOffset, Kind, Part, PartStep, Run, Step, clock::behind},
     time_unit::TimeUnit,
@@ -268,7 +268,7 @@ fn contribution((part, step, after): &Contribution<'_>, units: &Units) -> Vec<St
         after.map(|after| units.start.show(after as f64)),
     ];
     let mut cells = vec![on_one_line(&part.host), String::new(), String::new()];
-    cells.push(thousands(step.rate));
+    cells.push(format::rate(step.rate));
     cells.extend(times.map(Option::unwrap_or_default));
     cells.push(format!("{:.2}%", step.overlap * 100.0));
     cells.push(offset.unwrap_or_default());
@@ -282,7 +282,7 @@ fn sum(step: &Step, units: &Units) -> Vec<String> {
         "all".to_owned(),
         step.settings.callers.to_string(),
         step.settings.connections.to_string(),
-        thousands(step.summary.rate),
+        format::rate(step.summary.rate),
         metric::P50.cell_of_times(times, units.p50),
         metric::P99.cell_of_times(times, units.p99),
         String::new(),

@@ -3,7 +3,7 @@
 use netping_results::{
     comparison::{Compared, Comparison, Finding, Standing},
     estimate::estimate,
-    format::{optional, thousands},
+    format::{self, optional, thousands},
     metric,
     run::{Measurement, Run},
     time_unit::TimeUnit,
@@ -107,7 +107,7 @@ fn ramp(others: &[Paths<'_>]) -> Option<String> {
     ];
     let row = |path: &Measurement<'_>| {
         vec![
-            thousands(path.settings().planned_rate.unwrap_or_default()),
+            format::rate(path.settings().planned_rate.unwrap_or_default()),
             marked(path, path.unserved()),
             value_of(&metric::RATE, path),
             thousands(path.unserved() as f64),
@@ -141,7 +141,7 @@ fn overheads(paths: &Paths<'_>) -> String {
     let added_unit = unit_of_added(medians);
     let shown = |time: f64| added_unit.signed(time);
     let mut parts = vec![
-        format!("open loop, {} req/s planned", thousands(rate)),
+        format!("open loop, {} req/s planned", format::rate(rate)),
         resources(paths),
         format!("response times in {}", unit.name()),
         by_metric(&times.collect::<Vec<_>>()),

@@ -2,7 +2,7 @@
 
 use netping_measure::times::Time;
 use netping_results::{
-    format::{plural, thousands},
+    format::{self, plural, thousands},
     metric::{self, Metric},
     recovery,
     run::{Kind, Measurement, Run, Step, StepSettings},
@@ -190,7 +190,7 @@ fn message_line(step: &Step) -> String {
     let time = |metric: &Metric| metric.tell_times(&step.summary.times[Time::Service]);
     format!(
         "\n  TPS {}; mean {}, median {}, max {}, min {}, p99.9 {}",
-        thousands(step.summary.rate),
+        format::rate(step.summary.rate),
         time(&metric::MEAN),
         time(&metric::P50),
         time(&metric::MAX),

@@ -2,7 +2,7 @@
 
 use netping_measure::times::Time;
 use netping_results::{
-    format::{thousands, time_of_day, width},
+    format::{self, time_of_day, width},
     metric::{self, Metric, Reading, Source},
     run::{Kind, Step},
     time_unit::TimeUnit,
@@ -142,7 +142,7 @@ fn closed() -> Vec<StepColumn> {
 fn open() -> Vec<StepColumn> {
     vec![
         text("planned/s", 9, 0, |step| {
-            thousands(step.settings.planned_rate.unwrap_or_default())
+            format::rate(step.settings.planned_rate.unwrap_or_default())
         }),
         number(&metric::RATE, "req/s", 9, 1),
         times(&metric::P50, Time::Service, "service p50", 4),

@@ -4,7 +4,7 @@ use netping_results::{
     anatomy::AnatomySummary,
     comparison::Compared,
     estimate::estimate,
-    format::{plural, thousands},
+    format::{self, plural},
     metric::Metric,
     run::{Measurement, Run},
 };
@@ -87,7 +87,7 @@ pub(super) fn text(run: &Run) -> String {
 fn heading(measurement: &Measurement<'_>) -> String {
     let (step, settings) = (measurement.first(), measurement.settings());
     let rate = settings.planned_rate;
-    let rate = rate.map(|rate| format!("{} req/s planned, ", thousands(rate)));
+    let rate = rate.map(|rate| format!("{} req/s planned, ", format::rate(rate)));
     format!(
         "{}  {}{} on {}",
         step.full_name(),

@@ -1,7 +1,7 @@
 //! The units of metrics: how values read, and how limits are written.
 
 use crate::{
-    format::{figures, share, thousands},
+    format::{figures, rate, share, thousands},
     time_unit::{TimeUnit, time},
 };
 
@@ -28,7 +28,8 @@ impl Unit {
     /// Returns a value as it stands in a table: times in microseconds.
     pub fn show(self, value: f64) -> String {
         match self {
-            Self::PerSecond | Self::Count => thousands(value),
+            Self::PerSecond => rate(value),
+            Self::Count => thousands(value),
             Self::Nanos => figures(value / 1e3),
             Self::CpuMicros => figures(value),
             Self::Share => share(value),
