@@ -175,7 +175,7 @@ fn stopped(kind: &Kind) -> Outcome {
     let came = format!("longest {longest:.2} s");
     Accounts::of(&said)
         .outcome()
-        .and(none_failed && longest >= 0.69, &came)
+        .and(none_failed && longest >= 0.65, &came)
 }
 
 fn restarted(kind: &Kind) -> Outcome {

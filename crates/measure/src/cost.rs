@@ -24,8 +24,9 @@ impl Cost {
 
     /// Returns the CPU time of all workers for each of `requests`, in microseconds.
     pub fn worker_cpu_us(&self, requests: u64) -> Option<f64> {
-        let cpu: f64 = self.client_worker_cpu_seconds.iter().sum();
-        (requests > 0).then(|| cpu * 1e6 / requests as f64)
+        let workers = &self.client_worker_cpu_seconds;
+        let is_known = requests > 0 && !workers.is_empty();
+        is_known.then(|| workers.iter().sum::<f64>() * 1e6 / requests as f64)
     }
 
     /// Returns the CPU time of the server for each request, in microseconds.

@@ -162,7 +162,7 @@ fn slow_by_count(connections: &[ConnectionSums]) -> impl Iterator<Item = usize> 
 pub struct Fairness {
     /// Verified replies of the connection with the fewest.
     pub min: u64,
-    /// The median.
+    /// The median; between two in the middle, rounded down.
     pub median: u64,
     /// Of the connection with the most.
     pub max: u64,
@@ -198,7 +198,7 @@ impl Fairness {
         };
         Some(Self {
             min: counts[0],
-            median: counts[n / 2],
+            median: u64::midpoint(counts[(n - 1) / 2], counts[n / 2]),
             max: counts[n - 1],
             jain,
             connections,

@@ -19,7 +19,7 @@ use netping_protocol::{
     secure::Connector,
     target::Target,
     tls::{ALPN_H2, ALPN_H3},
-    units::bytes_in,
+    units::{bytes_in, number_in},
 };
 
 use super::{
@@ -102,10 +102,10 @@ struct MessageArgs {
     #[arg(long, conflicts_with = "message")]
     per_message: bool,
     /// With --per-message: streams on each connection, which its callers share [default: each caller has its own]
-    #[arg(long, value_name = "N", requires = "per_message")]
-    streams_per_connection: Option<NonZeroU32>,
+    #[arg(long, value_name = "N", requires = "per_message", value_parser = number_in::<u32>(1..))]
+    streams_per_connection: Option<u32>,
     /// With --per-message: open each stream anew after N messages [default: it stays open]
-    #[arg(long, value_name = "N", requires = "per_message")]
+    #[arg(long, value_name = "N", requires = "per_message", value_parser = number_in::<NonZeroU64>(1..))]
     messages_per_stream: Option<NonZeroU64>,
     /// With --per-message and a method: a reply belongs to the message that has the same value in this field, or in
     /// FIELD=REPLY_FIELD where the names differ [default: replies come in the messages' order]
@@ -159,7 +159,10 @@ impl RequestArgs {
         }
         if kind.has_open_streams() {
             destination.streams = StreamLimits {
-                per_connection: self.messages.streams_per_connection,
+                per_connection: self
+                    .messages
+                    .streams_per_connection
+                    .and_then(NonZeroU32::new),
                 messages: self.messages.messages_per_stream,
             };
         }

@@ -64,13 +64,13 @@ impl Judge {
         if step.summary.failure_share() > self.limits.tolerated.max_error_rate {
             self.decide(Verdict::Requests);
         }
-        if step.summary.scheduled == 0 && step.status == Status::Complete {
+        if step.summary.accounting.handled() == 0 && step.status == Status::Complete {
             // `ab` says itself what it cannot tell.
             if kind != Kind::Ab {
                 self.decide(Verdict::Requests);
             }
             lines.push(format!(
-                "warning: {}: no request ended within the window; measure longer, or with a shorter --timeout",
+                "warning: {}: no request ended within the window; measure longer or, if none ever ends, with a shorter --timeout",
                 step.label.as_ref().unwrap_or(&step.target)
             ));
         }
@@ -169,7 +169,8 @@ impl Judge {
                 Answer::Fails(_) => return None,
                 Answer::Holds(value) => condition.describe(value),
                 Answer::Unknown => {
-                    "too few samples to tell, or the value is a lower bound".to_owned()
+                    "the step has no such number, too few samples to tell, or only a lower bound"
+                        .to_owned()
                 }
             };
             let failed = "  failed by --fail-if";
@@ -227,7 +228,8 @@ mod tests {
     #[test]
     fn a_window_without_replies_fails_the_command_unless_it_is_ab() {
         let mut run = run(&[]);
-        run.steps[0].summary.scheduled = 0;
+        // Replies that came after the window are none of it.
+        run.steps[0].summary.accounting.late = run.steps[0].summary.accounting.ok;
         let judged = |kind| {
             let mut judge = judge(&[], None);
             let lines = judge.step(&run.steps[0], kind, true);

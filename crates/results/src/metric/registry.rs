@@ -49,11 +49,21 @@ fn message_gap(step: &Step, percent: f64) -> Option<f64> {
     gap.time.quantile(percent).map(|time| time as f64)
 }
 
-/// Returns a quantile, in per cent, of the response times of a step's probe: idle, and beside the streams.
-fn probe(step: &Step, percent: f64) -> Option<[f64; 2]> {
-    let probe = step.probe.as_ref()?;
-    let [idle, loaded] = [&probe.idle, &probe.loaded].map(|own| own.time.quantile(percent));
-    Some([idle? as f64, loaded? as f64])
+/// Returns a quantile, in per cent, of the response times of a step's probe before the streams.
+fn idle(step: &Step, percent: f64) -> Option<f64> {
+    let time = step.probe.as_ref()?.idle.time.quantile(percent);
+    time.map(|time| time as f64)
+}
+
+/// Returns a quantile, in per cent, of the response times of a step's probe beside the streams.
+fn loaded(step: &Step, percent: f64) -> Option<f64> {
+    let time = step.probe.as_ref()?.loaded.time.quantile(percent);
+    time.map(|time| time as f64)
+}
+
+/// Returns by how much streams raise a quantile, in per cent, of the response times of a step's probe.
+fn added(step: &Step, percent: f64) -> Option<f64> {
+    Some(loaded(step, percent)? - idle(step, percent)?)
 }
 
 metrics! {
@@ -194,26 +204,26 @@ metrics! {
         Step(|step| step.bulk.as_ref()?.server_softirq_seconds_per_gib);
     /// The median response time of a small request before bulk streams.
     PROBE_IDLE_P50: "probe-idle-p50", "idle p50 us", "idle p50", "probe_idle_p50", Nanos, Lower, Logarithmic,
-        "Median response time of a small request before the streams", Step(|step| Some(probe(step, 50.0)?[0]));
+        "Median response time of a small request before the streams", Step(|step| idle(step, 50.0));
     /// The median response time of a small request beside bulk streams.
     PROBE_P50: "probe-p50", "loaded p50 us", "loaded p50", "probe_p50", Nanos, Lower, Logarithmic,
-        "Median response time of a small request beside the streams", Step(|step| Some(probe(step, 50.0)?[1]));
+        "Median response time of a small request beside the streams", Step(|step| loaded(step, 50.0));
     /// By how much bulk streams raise the median response time of a small request.
     PROBE_ADDED_P50: "probe-added-p50", "added p50 us", "added p50", "probe_added_p50", Nanos, Lower, Linear,
         "Increase of the median response time of a small request beside the streams",
-        Step(|step| probe(step, 50.0).map(|[idle, loaded]| loaded - idle));
+        Step(|step| added(step, 50.0));
     /// The 99th percentile of the response time of a small request before bulk streams.
     PROBE_IDLE_P99: "probe-idle-p99", "idle p99 us", "idle p99", "probe_idle_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the response time of a small request before the streams",
-        Step(|step| Some(probe(step, 99.0)?[0]));
+        Step(|step| idle(step, 99.0));
     /// The 99th percentile of the response time of a small request beside bulk streams.
     PROBE_P99: "probe-p99", "loaded p99 us", "loaded p99", "probe_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the response time of a small request beside the streams",
-        Step(|step| Some(probe(step, 99.0)?[1]));
+        Step(|step| loaded(step, 99.0));
     /// By how much bulk streams raise the 99th percentile of the response time of a small request.
     PROBE_ADDED_P99: "probe-added-p99", "added p99 us", "added p99", "probe_added_p99", Nanos, Lower, Linear,
         "Increase of the 99th percentile of the response time of a small request beside the streams",
-        Step(|step| probe(step, 99.0).map(|[idle, loaded]| loaded - idle));
+        Step(|step| added(step, 99.0));
 }
 
 /// Some metrics, in the order of an output.

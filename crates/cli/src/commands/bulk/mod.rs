@@ -91,6 +91,7 @@ fn measure_rounds(runner: &mut Runner, args: &BulkArgs, plans: &[BulkPlan], stre
             let place = Place { measurement, trial };
             let target = plan.target.url.to_string();
             let mut step = transfer.step(target, plan.settings.clone(), place);
+            step.settings.timeout_seconds = plan.timeout.as_secs_f64();
             step.probe = probe.map(Box::new);
             step.label.clone_from(&plan.target.label);
             let negotiated = bulk.negotiated().cloned();
