@@ -24,9 +24,14 @@ impl Cost {
 
     /// Returns the CPU time of all workers for each of `requests`, in microseconds.
     pub fn worker_cpu_us(&self, requests: u64) -> Option<f64> {
+        let cpu = self.worker_cpu_seconds()?;
+        (requests > 0).then(|| cpu * 1e6 / requests as f64)
+    }
+
+    /// Returns the CPU time of all workers, in seconds, if it is known.
+    pub fn worker_cpu_seconds(&self) -> Option<f64> {
         let workers = &self.client_worker_cpu_seconds;
-        let is_known = requests > 0 && !workers.is_empty();
-        is_known.then(|| workers.iter().sum::<f64>() * 1e6 / requests as f64)
+        (!workers.is_empty()).then(|| workers.iter().sum())
     }
 
     /// Returns the CPU time of the server for each request, in microseconds.

@@ -46,7 +46,7 @@ const FAREWELL: Duration = Duration::from_secs(10);
 /// among them.
 const MOST_AWAITED: usize = 1000;
 
-/// What is wrong with a reply whose value is that of no message.
+/// The fault of a reply whose value is that of no message.
 const OTHER_VALUE: &str = "has the --match value of no message that waits for one";
 
 /// A conversation on a stream.

@@ -191,9 +191,7 @@ impl CsvRow {
 
     fn cost(&mut self, cost: &Cost) {
         let of = cost.server.as_ref();
-        let workers = &cost.client_worker_cpu_seconds;
-        let client_cpu = (!workers.is_empty()).then(|| workers.iter().sum::<f64>());
-        self.maybe("client_cpu_seconds", client_cpu);
+        self.maybe("client_cpu_seconds", cost.worker_cpu_seconds());
         self.maybe("server_cpu_seconds", of.map(|of| of.cpu_seconds));
         let switches = of.and_then(|of| of.context_switches_per_request);
         self.maybe("server_context_switches_per_request", switches);

@@ -15,7 +15,7 @@ const COUNTS: [&str; 3] = ["context switches", "system calls", "instructions"];
 /// Returns what is known of it; `None` if nothing is.
 pub(super) fn describe(step: &Step) -> Option<String> {
     let cost = &step.cost;
-    let workers = cost.client_worker_cpu_seconds.iter().sum();
+    let workers = cost.worker_cpu_seconds().unwrap_or_default();
     let requests = requests(workers, cost.client_cpu_us_per_request);
     let each = |counts: &[u64]| {
         let sum: f64 = counts.iter().map(|own| *own as f64).sum();
