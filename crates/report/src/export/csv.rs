@@ -142,6 +142,7 @@ impl CsvRow {
         if step.settings.bulk.is_none() {
             metrics = [&[&metric::RATE], metric::TIMES, metric::COSTS, metric::PATH].concat();
             metrics.extend(metric::of_streams([step]));
+            metrics.extend(step.settings.bursts.map(|_| &metric::RECOVERY));
         }
         for metric in metrics {
             let measured = of(metric);
@@ -226,6 +227,9 @@ fn step_row(run: &Run, number: usize, step: &Step) -> CsvRow {
     if step.settings.bulk.is_some() {
         row.put("errors", step.summary.accounting.failed());
     } else {
+        if step.settings.bursts.is_some() {
+            row.put("recovery_is_at_least", metric::RECOVERY.is_bound_of(step));
+        }
         row.summary(&step.summary);
         row.cost(&step.cost);
         row.put("reconnects", step.summary.accounting.reconnects);
@@ -259,6 +263,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use netping_measure::connect::{ConnectPhase, PhaseTimes};
+    use netping_results::{burst::BurstSettings, fixtures, run::PartSettings};
 
     use super::{super::fixture, *};
 
@@ -310,6 +315,36 @@ mod tests {
             "a\u{fffd}\u{fffd}[2J\u{fffd}b"
         );
         assert_eq!(safe("tcp://h:1"), "tcp://h:1");
+    }
+
+    #[test]
+    fn bursts_and_parts_do_not_stand_for_the_steps_own_load() {
+        let mut step = fixtures::step(20, |second| {
+            let time = if second < 10 { 1_000_000 } else { 50_000_000 };
+            vec![time; 1000]
+        });
+        step.settings.callers = 4;
+        step.settings.bursts = Some(BurstSettings {
+            base_rate: 1000.0,
+            rate: 5000.0,
+            length: 2,
+            every: 20,
+        });
+        step.settings.part = Some(PartSettings {
+            number: 1,
+            of: 2,
+            callers: 8,
+            connections: 8,
+            planned_rate: None,
+        });
+        let rows = read(&render(&[fixture::run(vec![step])]).unwrap());
+        let cell = |name: &str| rows[0][name].as_str();
+        assert_eq!((cell("callers"), cell("part_callers")), ("4", "8"));
+        assert_eq!(cell("bursts_base_rate_per_s"), "1000");
+        assert_eq!(
+            (cell("recovery_ns"), cell("recovery_is_at_least")),
+            ("8000000000", "true")
+        );
     }
 
     #[test]
