@@ -132,7 +132,7 @@ fn alone(loads: &[Measurement<'_>]) -> Option<String> {
                 .map(|own| format!(" with {}", own.in_words()));
             format!(
                 "At {} requests per second{}, half of the responses of {name} took {took}{p99}.{}",
-                thousands(base),
+                format::rate(base),
                 bursts.unwrap_or_default(),
                 after_bursts(measurement)
             )

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::format::thousands;
+use crate::format;
 
 /// Stretches of an open loop with another rate. Each begins half-way through a cycle, the first of which begins with the
 /// window.
@@ -38,7 +38,7 @@ impl BurstSettings {
     pub fn in_words(&self) -> String {
         format!(
             "bursts of {} req/s for {} s every {} s",
-            thousands(self.rate),
+            format::rate(self.rate),
             self.length,
             self.every
         )

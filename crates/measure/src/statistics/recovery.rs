@@ -2,6 +2,10 @@
 
 use super::moments::{Moments, t_quantile};
 
+/// The limit of what is usual is at least this many times the mean: the seconds before a burst may be more alike than a
+/// machine stays in the minutes after them.
+const DRIFT: f64 = 1.1;
+
 /// Stretches of an open loop with another rate, in whole seconds. Each begins half-way through a cycle, the first of
 /// which begins with the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,8 +22,9 @@ pub struct Recoveries {
     /// The geometric mean of the seconds before the first burst, in nanoseconds.
     pub before: f64,
     /// The value that another such second exceeds once in 40 times, in nanoseconds: the upper end of a 95 % prediction
-    /// interval, by Student's t on logarithms (Hahn and Meeker, "Statistical Intervals", section 4.2); at least the
-    /// highest of them, since values that a histogram has are not spread evenly.
+    /// interval, by Student's t on logarithms (Hahn and Meeker, "Statistical Intervals", section 4.2). At least the
+    /// highest of them, since values that a histogram has are not spread evenly, and a tenth above their mean, since a
+    /// machine drifts by that much.
     pub limit: f64,
     /// One for each burst that was followed by two whole seconds.
     pub each: Vec<Recovery>,
@@ -56,7 +61,8 @@ impl Recoveries {
         let moments = Moments::of(&before)?;
         let spread = (moments.variance? * (1.0 + 1.0 / moments.n)).sqrt();
         let limit = (moments.mean + spread * t_quantile(moments.n - 1.0)?).exp();
-        let limit = limit.max(most);
+        let mean = moments.mean.exp();
+        let limit = limit.max(most).max(mean * DRIFT);
         let is_back = |second: &Option<u64>| second.is_some_and(|time| time as f64 <= limit);
         let mut each = Vec::new();
         for start in (quiet..p99.len()).step_by(length) {
@@ -73,7 +79,7 @@ impl Recoveries {
             });
         }
         (!each.is_empty()).then_some(Self {
-            before: moments.mean.exp(),
+            before: mean,
             limit,
             each,
         })
@@ -155,6 +161,17 @@ mod tests {
             let found = Recoveries::of(&[Some(time); 20], CYCLE).unwrap();
             assert_eq!(found.each[0].after, Some(0), "{time}");
         }
+    }
+
+    #[test]
+    fn a_tenth_above_the_seconds_before_is_as_before() {
+        let after = |later| {
+            let mut all = [Some(5_000_000); 20];
+            all[12..].fill(Some(later));
+            Recoveries::of(&all, CYCLE).unwrap().each[0].after
+        };
+        assert_eq!(after(5_490_000), Some(0));
+        assert_eq!(after(5_510_000), None);
     }
 
     #[test]
