@@ -5,7 +5,7 @@ use netping_results::{
     comparison::Compared,
     estimate::estimate,
     format::{self, plural},
-    metric::Metric,
+    metric::{self, Metric},
     run::{Measurement, Run},
 };
 
@@ -52,7 +52,8 @@ pub(super) fn text(run: &Run) -> String {
             );
             row
         };
-        let metrics = run.compared_by(measurement.settings());
+        let mut metrics = run.compared_by(measurement.settings()).to_vec();
+        metrics.extend(metric::of_streams(measurement.trials.iter().copied()));
         let rows: Vec<_> = metrics.iter().map(row).collect();
         parts.push(heading(&measurement));
         parts.push(Table::whole(columns, &rows));
@@ -62,7 +63,7 @@ pub(super) fn text(run: &Run) -> String {
         if measurement.unserved() > 0 {
             parts.push(format!("requests failed on this target: {FAILED_TIMES}"));
         }
-        parts.extend(missing(metrics, &measurement));
+        parts.extend(missing(&metrics, &measurement));
     }
     let targets = grouped(run.measurements().into_iter().map(|own| (own.name(), own)));
     let is_valid = is_valid(run);
@@ -121,6 +122,12 @@ fn legend(run: &Run, compared: &[Compared<'_>]) -> String {
         sentences.push(
             "Callers called the targets in turn, in random order: the rates are not those of each target alone, and are not \
              compared."
+                .to_owned(),
+        );
+    }
+    if !compared.is_empty() && !metric::of_streams(&run.steps).is_empty() {
+        sentences.push(
+            "Messages are not compared here: 'netping compare' does that with two files, and 'netping ab' with --fail-if."
                 .to_owned(),
         );
     }
