@@ -135,21 +135,25 @@ pub fn http_loop(race: &Race, server: Peer) -> Option<Contest> {
     Some(of_clients(ours, theirs))
 }
 
-pub fn grpc_client(race: &Race, shape: [usize; 2], secured: bool) -> Option<Contest> {
+/// Flags of a server, and of netping's client.
+type Flags = [&'static [&'static str]; 2];
+
+pub const PLAIN: Flags = [&[], &[]];
+pub const SECURED: Flags = [&["--tls-self-signed"], &["--tls-insecure"]];
+/// netping's requests are messages on open streams.
+pub const MESSAGES: Flags = [&[], &["--per-message"]];
+
+pub fn grpc_client(race: &Race, shape: [usize; 2], flags: Flags) -> Option<Contest> {
     if !is_installed("h2load") {
         return None;
     }
-    let [of_server, of_client_] = if secured {
-        [&["--tls-self-signed"][..], &["--tls-insecure"]]
-    } else {
-        [&[][..]; 2]
-    };
+    let [of_server, of_ours] = flags;
     let server = server("grpc", of_server);
-    let scheme = if secured { "https" } else { "http" };
+    let scheme = if flags == SECURED { "https" } else { "http" };
     let (url, requests) = (format!("{scheme}://{}", server.address()), requests(race));
     let shaped = shaped(shape);
     let shaped: Vec<&str> = shaped.iter().map(String::as_str).collect();
-    let ours = client(race, &server.url, &[&shaped, of_client_].concat());
+    let ours = client(race, &server.url, &[&shaped, of_ours].concat());
     let theirs = move || {
         let _server = &server;
         h2load_calls(CLIENT, &url, shape, requests)
@@ -157,12 +161,12 @@ pub fn grpc_client(race: &Race, shape: [usize; 2], secured: bool) -> Option<Cont
     Some(of_clients(ours, theirs))
 }
 
-pub fn grpc_methods(race: &Race) -> Option<Contest> {
+/// Compares requests of netping's client to a path of its gRPC server, with these flags, with calls of the echo.
+pub fn beside_echo(race: &Race, path: &str, flags: &[&str]) -> Option<Contest> {
     let server = server("grpc", &[]);
     let load = ["-c", "256", "--connections", "16"];
-    let url = format!("{}/echopb.Echo/Echo", server.url);
-    let data = ["--data", r#"{"input": "ping"}"#];
-    let ours = client(race, &url, &[&load[..], &data].concat());
+    let url = format!("{}{path}", server.url);
+    let ours = client(race, &url, &[&load, flags].concat());
     let mut echo = client(race, &server.url, &load);
     let theirs = move || {
         let _server = &server;

@@ -15,7 +15,8 @@ use tempfile::TempDir;
 use crate::{
     Race,
     contest::{Contest, Side},
-    cost, itself,
+    cost::{self, MESSAGES, PLAIN, SECURED},
+    itself,
     peers::{self, Peer, h2load, is_installed, nginx},
 };
 
@@ -36,7 +37,7 @@ const fn row(name: &'static str, what: &'static str, set_up: fn(&Race) -> Option
     Row { name, what, set_up }
 }
 
-pub const ROWS: [Row; 30] = [
+pub const ROWS: [Row; 32] = [
     row(
         "tcp-client",
         "CPU of the TCP client for each request, and of a bare loop on tokio: 128 connections",
@@ -60,27 +61,40 @@ pub const ROWS: [Row; 30] = [
     row(
         "grpc-client-16x16",
         "CPU of the gRPC client for each request, and of h2load, on netping's server",
-        |race| cost::grpc_client(race, SHAPES[0], false),
+        |race| cost::grpc_client(race, SHAPES[0], PLAIN),
     ),
     row(
         "grpc-client-1x64",
         "the same, 1 connection of 64 streams",
-        |race| cost::grpc_client(race, SHAPES[1], false),
+        |race| cost::grpc_client(race, SHAPES[1], PLAIN),
     ),
     row(
         "grpc-client-128x1",
         "the same, 128 connections of 1 stream",
-        |race| cost::grpc_client(race, SHAPES[2], false),
+        |race| cost::grpc_client(race, SHAPES[2], PLAIN),
     ),
     row(
         "grpc-client-tls",
         "the same over TLS, 16 connections of 16 streams",
-        |race| cost::grpc_client(race, SHAPES[0], true),
+        |race| cost::grpc_client(race, SHAPES[0], SECURED),
     ),
     row(
         "grpc-methods",
         "CPU of the gRPC client for each call of a method with JSON data, and for each echo",
-        cost::grpc_methods,
+        |race| {
+            let data = ["--data", r#"{"input": "ping"}"#];
+            cost::beside_echo(race, "/echopb.Echo/Echo", &data)
+        },
+    ),
+    row(
+        "grpc-messages",
+        "CPU of the gRPC client for each message on open streams, and for each call: 16 connections of 16 streams",
+        |race| cost::beside_echo(race, "", &["--per-message"]),
+    ),
+    row(
+        "grpc-messages-h2load",
+        "the same, and of h2load for each call",
+        |race| cost::grpc_client(race, SHAPES[0], MESSAGES),
     ),
     row(
         "grpc-cores-16x16",
