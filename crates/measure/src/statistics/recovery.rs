@@ -23,8 +23,7 @@ pub struct Recoveries {
     pub before: f64,
     /// The value that another such second exceeds once in 40 times, in nanoseconds: the upper end of a 95 % prediction
     /// interval, by Student's t on logarithms (Hahn and Meeker, "Statistical Intervals", section 4.2). At least the
-    /// highest of them, since values that a histogram has are not spread evenly, and a tenth above their mean, since a
-    /// machine drifts by that much.
+    /// highest of them, which was usual, and a tenth above their mean, since a machine drifts by that much.
     pub limit: f64,
     /// One for each burst that was followed by two whole seconds.
     pub each: Vec<Recovery>,
@@ -172,6 +171,15 @@ mod tests {
         };
         assert_eq!(after(5_490_000), Some(0));
         assert_eq!(after(5_510_000), None);
+    }
+
+    #[test]
+    fn what_was_reached_before_is_within_the_limit() {
+        // Of nine seconds of 1 ms and one of 3, the prediction interval ends at 2.5 ms.
+        let mut all = [Some(1_000_000); 20];
+        all[4] = Some(3_000_000);
+        let found = Recoveries::of(&all, CYCLE).unwrap();
+        assert!((found.limit - 3e6).abs() < 1e-6, "{}", found.limit);
     }
 
     #[test]
