@@ -222,6 +222,17 @@ fn marks(chart: &Chart) -> usize {
 }
 
 #[test]
+fn trials_of_calls_that_stream_have_rows_for_their_messages() {
+    let mut run = fixture::shared();
+    run.order_seed = Some(1);
+    let table = text::tables(&run);
+    for metric in metric::of_streams(&run.steps) {
+        let title = metric.plain_title();
+        assert!(table.contains(&format!("\n{title} ")), "{title}: {table}");
+    }
+}
+
+#[test]
 fn a_measurement_with_several_trials_is_drawn_at_its_estimate() {
     let run = fixture::trials();
     let charts = page::charts(std::slice::from_ref(&run));
