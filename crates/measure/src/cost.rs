@@ -289,3 +289,19 @@ pub struct RequestCounts {
     /// True where the client was one of several of a run: the server's count is of all of them.
     pub has_other_clients: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_no_workers_is_not_known() {
+        let mut cost = Cost::default();
+        assert_eq!(cost.worker_cpu_seconds(), None);
+        assert_eq!(cost.worker_cpu_us(10), None);
+        cost.client_worker_cpu_seconds = vec![1.0, 2.0];
+        assert_eq!(cost.worker_cpu_seconds(), Some(3.0));
+        assert_eq!(cost.worker_cpu_us(10), Some(300_000.0));
+        assert_eq!(cost.worker_cpu_us(0), None);
+    }
+}
