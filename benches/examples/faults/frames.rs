@@ -21,6 +21,8 @@ pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Methods that all stacks have, and that of bulk data.
 pub const ECHO: &str = "/echopb.Echo/Echo";
 pub const BULK: &str = "/grpc_bench.DataService/GiveMeData";
+pub const CHAT: &str = "/echopb.Echo/Chat";
+pub const WATCH: &str = "/echopb.Echo/Watch";
 
 /// Returns a frame.
 pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -78,6 +80,15 @@ fn prefixed(message: &[u8]) -> Vec<u8> {
 
 /// `EchoRequest` of one byte, whose reply is to have 16 MiB.
 pub const LARGE_ECHO: &[u8] = b"\x0A\x01x\x10\x80\x80\x80\x08";
+
+/// `EchoRequest` of one byte, whose reply is to have 300,000.
+pub const ECHO_OF_300_KB: &[u8] = b"\x0A\x01x\x10\xE0\xA7\x12";
+
+/// `WatchRequest` of a million messages of 4,000 bytes, a microsecond apart.
+pub const TICKER: &[u8] = b"\x08\x01\x10\xC0\x84\x3D\x18\xA0\x1F";
+
+/// `DataRequest` of 16 MiB in chunks of a KiB.
+pub const SHORT_CHUNKS: &[u8] = b"\x08\x80\x80\x80\x08\x10\x80\x08";
 
 /// `DataRequest` of 16 MiB in one chunk.
 pub const LARGE_BULK: &[u8] = b"\x08\x80\x80\x80\x08\x10\x80\x80\x80\x08";

@@ -1,46 +1,23 @@
 //! gRPC's own benchmark, which the drivers and workers of other languages speak.
 
-use std::{pin::Pin, sync::Arc, task::Poll};
+use std::{pin::Pin, task::Poll};
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use netping_protocol::grpc_testing::{
     Payload, PayloadType, SimpleRequest, SimpleResponse, benchmark_service_server::BenchmarkService,
 };
-use netping_serving::{Connection, reply_memory::Reserved};
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::services::{PART, Reply, Services, holding};
+use crate::{
+    reply_body::PART,
+    services::{Reply, Services, holding},
+};
 
 /// The contents of payloads that are not longer.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 type Responses = Pin<Box<dyn Stream<Item = Result<SimpleResponse, Status>> + Send>>;
-
-/// The responses of a call. Each holds memory until the connection asks for the next.
-struct Responder {
-    services: Services,
-    connection: Option<Arc<Connection>>,
-    held: Option<Reserved>,
-}
-
-impl Responder {
-    fn new(services: &Services, connection: Option<Arc<Connection>>) -> Self {
-        Self {
-            services: services.clone(),
-            connection,
-            held: None,
-        }
-    }
-
-    /// Returns a response with a payload of this length.
-    async fn next(&mut self, length: usize) -> Result<SimpleResponse, Status> {
-        self.held = None;
-        let connection = self.connection.clone();
-        self.held = self.services.reserve(connection, length).await?;
-        Ok(response(length))
-    }
-}
 
 impl Services {
     /// Returns the length of the payload that a request asks for.
@@ -62,14 +39,8 @@ impl Services {
 }
 
 /// Returns responses of one length, without end.
-fn endless(
-    responder: Responder,
-    length: usize,
-) -> impl Stream<Item = Result<SimpleResponse, Status>> {
-    stream::try_unfold(responder, move |mut responder| async move {
-        let response = responder.next(length).await?;
-        Ok(Some((response, responder)))
-    })
+fn endless(length: usize) -> impl Stream<Item = Result<SimpleResponse, Status>> {
+    stream::repeat_with(move || Ok(response(length)))
 }
 
 fn response(length: usize) -> SimpleResponse {
@@ -95,7 +66,8 @@ impl BenchmarkService for Services {
     async fn unary_call(&self, request: Request<SimpleRequest>) -> Reply<SimpleResponse> {
         let connection = self.begin(&request).await;
         let length = self.response_length(request.get_ref())?;
-        let reserved = self.reserve(connection, length).await?;
+        drop(request);
+        let reserved = self.reserve(connection, 0, length).await?;
         Ok(holding(response(length), reserved, PART))
     }
 
@@ -103,16 +75,14 @@ impl BenchmarkService for Services {
         &self,
         request: Request<Streaming<SimpleRequest>>,
     ) -> Reply<Self::StreamingCallStream> {
-        let responder = Responder::new(self, self.begin(&request).await);
-        let state = (request.into_inner(), responder);
-        let responses = stream::try_unfold(state, |(mut requests, mut responder)| async move {
-            let services = responder.services.clone();
+        self.begin(&request).await;
+        let state = (request.into_inner(), self.clone());
+        let responses = stream::try_unfold(state, |(mut requests, services)| async move {
             let Some(request) = services.next_request(&mut requests).await? else {
                 return Ok(None);
             };
             let length = services.response_length(&request)?;
-            let response = responder.next(length).await?;
-            Ok(Some((response, (requests, responder))))
+            Ok(Some((response(length), (requests, services))))
         });
         Ok(Response::new(Box::pin(responses)))
     }
@@ -127,7 +97,7 @@ impl BenchmarkService for Services {
         while let Some(request) = self.next_request(&mut requests).await? {
             length = self.response_length(&request)?;
         }
-        let reserved = self.reserve(connection, length).await?;
+        let reserved = self.reserve(connection, 0, length).await?;
         Ok(holding(response(length), reserved, PART))
     }
 
@@ -135,23 +105,23 @@ impl BenchmarkService for Services {
         &self,
         request: Request<SimpleRequest>,
     ) -> Reply<Self::StreamingFromServerStream> {
-        let responder = Responder::new(self, self.begin(&request).await);
+        self.begin(&request).await;
         let length = self.response_length(request.get_ref())?;
-        Ok(Response::new(Box::pin(endless(responder, length))))
+        Ok(Response::new(Box::pin(endless(length))))
     }
 
     async fn streaming_both_ways(
         &self,
         request: Request<Streaming<SimpleRequest>>,
     ) -> Reply<Self::StreamingBothWaysStream> {
-        let responder = Responder::new(self, self.begin(&request).await);
+        self.begin(&request).await;
         let mut requests = request.into_inner();
         let Some(first) = self.next_request(&mut requests).await? else {
             return Ok(Response::new(Box::pin(stream::empty())));
         };
         let length = self.response_length(&first)?;
         let services = self.clone();
-        let mut responses = Box::pin(endless(responder, length));
+        let mut responses = endless(length);
         // Requests are read beside the responses, and only their end matters.
         let responses = stream::poll_fn(move |cx| {
             loop {
@@ -161,7 +131,7 @@ impl BenchmarkService for Services {
                         return Poll::Ready(Some(Err(services.name_limit(status))));
                     }
                     Poll::Ready(None) => return Poll::Ready(None),
-                    Poll::Pending => return responses.as_mut().poll_next(cx),
+                    Poll::Pending => return Pin::new(&mut responses).poll_next(cx),
                 }
             }
         });

@@ -17,8 +17,10 @@ use crate::{
     GrpcArgs, MAX_LOCAL_ERROR_RESETS, Rpcs,
     call::{Call, Left},
     connected::ConnectedStream,
+    reply_body::ReplyBody,
+    request_body::RequestBody,
     routes,
-    watched::{BENCHMARK, ReplyBody, RequestBody, Watched},
+    watched::{BENCHMARK, Watched},
 };
 
 /// The server of one process.
@@ -46,8 +48,7 @@ impl Direct {
             builder,
             watched: Watched {
                 routes,
-                chassis: Arc::clone(chassis),
-                most_held: args.most_held(),
+                limits: args.limits(chassis),
                 left: Left::default(),
             },
             chassis: Arc::clone(chassis),

@@ -7,8 +7,11 @@ mod connected;
 mod deadline;
 mod direct;
 mod floor;
+mod limits;
 mod pieces;
 mod received_frames;
+mod reply_body;
+mod request_body;
 mod sent_frames;
 mod services;
 mod watched;
@@ -39,6 +42,7 @@ use crate::{
     connected::ConnectedStream,
     direct::Direct,
     floor::Floor,
+    limits::Limits,
     services::{Pattern, Services},
     watched::Watched,
 };
@@ -59,8 +63,8 @@ pub struct GrpcArgs {
     /// Longest message accepted and longest reply or chunk given, in bytes
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = bytes_in::<usize>(..))]
     max_message: usize,
-    /// Most that the incomplete requests of a connection hold, beyond one message, in bytes; a further one gets the
-    /// status RESOURCE_EXHAUSTED
+    /// Most that a connection's incomplete requests and calls of many messages hold, beyond one message, in bytes; a
+    /// further one gets the status RESOURCE_EXHAUSTED
     #[arg(long, default_value_t = 64 << 20, value_name = "BYTES", value_parser = bytes_in::<u64>(..))]
     max_held: u64,
     /// Flow-control window of each stream, in bytes
@@ -93,9 +97,17 @@ pub enum Stack {
 }
 
 impl GrpcArgs {
-    /// Returns the most that the incomplete requests of a connection may hold, in bytes.
+    /// Returns the most that the calls of a connection may hold, in bytes.
     fn most_held(&self) -> u64 {
         self.max_held.saturating_add(self.max_message as u64)
+    }
+
+    /// Returns the limits of the calls of a connection.
+    fn limits(&self, chassis: &Arc<Chassis>) -> Limits {
+        Limits {
+            chassis: Arc::clone(chassis),
+            most_held: self.most_held(),
+        }
     }
 }
 
@@ -144,8 +156,7 @@ pub fn server(mut listening: Listening, args: &ServerArgs<GrpcArgs>) -> Result<T
         Stack::Tonic => {
             let watched = Watched {
                 routes: routes(&chassis, own)?,
-                chassis: Arc::clone(&chassis),
-                most_held: own.most_held(),
+                limits: own.limits(&chassis),
                 left: Left::default(),
             };
             let builder = builder(own);
@@ -210,7 +221,7 @@ impl Rpcs {
     fn new(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Self {
         let limit = args.max_message;
         let services = Services {
-            chassis: Arc::clone(chassis),
+            limits: args.limits(chassis),
             args: args.clone(),
             pattern: Pattern::default(),
         };

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{StreamExt, stream};
+use futures_util::{FutureExt, StreamExt, stream};
 use netping_protocol::{
     echopb::{EchoRequest, EchoResponse, Tick, WatchRequest, echo_server::Echo},
     grpc_bench::{DataReceived, DataRequest, DataResponse, data_service_server::DataService},
@@ -15,14 +15,19 @@ use netping_protocol::{
     message, payload,
 };
 use netping_serving::{
-    Chassis, Connection, clock,
+    Connection, Held, clock,
     reply_memory::{Full, MAX_MEMORY, Reserved},
 };
+use prost::Message;
 use tokio::time;
 use tokio_stream::Stream;
 use tonic::{Code, Request, Response, Status, Streaming};
 
-use crate::{GrpcArgs, watched::Hold};
+use crate::{
+    GrpcArgs,
+    limits::Limits,
+    reply_body::{Hold, PART},
+};
 
 /// Offset of a bulk stream's chunk within a page, in bytes. tonic copies the chunk to a few bytes
 /// after the beginning of a page. glibc copies with `rep movsb`, which on AMD's Zen 3 and 4 is
@@ -33,7 +38,7 @@ const PAGE_OFFSET: usize = 128;
 /// The state of all RPCs.
 #[derive(Debug, Clone)]
 pub(crate) struct Services {
-    pub chassis: Arc<Chassis>,
+    pub limits: Limits,
     pub args: GrpcArgs,
     pub pattern: Pattern,
 }
@@ -60,14 +65,14 @@ impl Pattern {
 impl Services {
     /// Applies the synthetic load to a request and counts it on its connection, which it returns.
     pub(crate) async fn begin<T>(&self, request: &Request<T>) -> Option<Arc<Connection>> {
-        self.chassis.load.apply().await;
+        self.limits.chassis.load.apply().await;
         let connection = request.extensions().get::<Arc<Connection>>()?;
         connection.count_requests(1);
         Some(Arc::clone(connection))
     }
 
     pub(crate) fn invalid(&self, message: String) -> Status {
-        self.chassis.count_error("grpc_invalid_argument");
+        self.limits.chassis.count_error("grpc_invalid_argument");
         Status::invalid_argument(message)
     }
 
@@ -76,21 +81,30 @@ impl Services {
         if status.code() != Code::OutOfRange {
             return status;
         }
-        self.chassis.count_error("grpc_out_of_range");
+        self.limits.chassis.count_error("grpc_out_of_range");
         Status::out_of_range(format!("{} (the server's --max-message)", status.message()))
     }
 
-    /// Waits until a connection has room for a reply of this many bytes.
+    /// Waits until a connection has room for a reply of this many bytes. Meanwhile the call holds so many of its
+    /// request.
     pub(crate) async fn reserve(
         &self,
         connection: Option<Arc<Connection>>,
+        request: usize,
         bytes: usize,
     ) -> Result<Option<Reserved>, Status> {
         let Some(connection) = connection else {
             return Ok(None);
         };
-        connection.reserve(bytes).await.map_err(|Full| {
-            self.chassis.count_error(MAX_MEMORY);
+        let reserved = if let Some(reserved) = connection.reserve(bytes).now_or_never() {
+            reserved
+        } else {
+            let mut held = Held::nothing(&connection);
+            self.limits.check(held.set(request as u64))?;
+            connection.reserve(bytes).await
+        };
+        reserved.map_err(|Full| {
+            self.limits.chassis.count_error(MAX_MEMORY);
             Status::resource_exhausted("the server's --max-memory is reached")
         })
     }
@@ -106,15 +120,18 @@ impl Services {
     }
 }
 
-/// Parts of messages, in bytes: a frame's length, unless the peer allows longer ones.
-pub(crate) const PART: usize = 16 << 10;
-
 /// Parts of the messages of a long bulk stream, in bytes. Shorter ones would cost it its speed.
 const BULK_PART: usize = 512 << 10;
 
 /// Length from which on a bulk stream is long, in bytes: its peer has taken most of it when only a part
 /// is left.
 const LONG: u64 = 8 << 20;
+
+/// Bytes of short messages that tonic hands over at once.
+const TOGETHER: usize = 32 << 10;
+
+/// Bytes that hyper takes of a reply before the peer does, up to a part more.
+const QUEUED: usize = 400 << 10;
 
 /// The reply to a request.
 pub(crate) type Reply<T> = Result<Response<T>, Status>;
@@ -129,41 +146,42 @@ pub(crate) fn holding<T>(message: T, reserved: Option<Reserved>, part: usize) ->
 }
 
 impl Services {
-    /// Returns the answer to a message, and the memory that is reserved for it.
-    async fn answer(
-        &self,
-        message: EchoRequest,
-        connection: Option<Arc<Connection>>,
-    ) -> Result<(EchoResponse, Option<Reserved>), Status> {
-        let EchoRequest {
-            input,
-            response_bytes,
-        } = message;
-        let length = response_bytes as usize;
+    /// Returns the length of the answer to a message, in bytes.
+    fn answer_length(&self, message: &EchoRequest) -> Result<usize, Status> {
+        let length = message.response_bytes as usize;
         if length == 0 {
-            let reserved = self.reserve(connection, input.len()).await?;
-            return Ok((EchoResponse { output: input }, reserved));
+            return Ok(message.input.len());
         }
         self.check_length("a reply", length)?;
         // It is cut anywhere, and must still be UTF-8.
-        if !input.is_ascii() {
+        if !message.input.is_ascii() {
             return Err(self.invalid("with response_bytes, the input must be ASCII".to_owned()));
         }
-        let reserved = self.reserve(connection, length).await?;
-        let mut output = Vec::with_capacity(length);
-        payload::repeat_into(input.as_bytes(), length, &mut output);
-        let output =
-            String::from_utf8(output).map_err(|_| Status::internal("ASCII that is not UTF-8"))?;
-        Ok((EchoResponse { output }, reserved))
+        Ok(length)
     }
 }
 
-/// The messages of a conversation, and the memory that the last answer holds until the next.
+/// Returns the answer of this length to a message.
+fn answer(message: EchoRequest, length: usize) -> Result<EchoResponse, Status> {
+    let EchoRequest {
+        input,
+        response_bytes,
+    } = message;
+    if response_bytes == 0 {
+        return Ok(EchoResponse { output: input });
+    }
+    let mut output = Vec::with_capacity(length);
+    payload::repeat_into(input.as_bytes(), length, &mut output);
+    let output =
+        String::from_utf8(output).map_err(|_| Status::internal("ASCII that is not UTF-8"))?;
+    Ok(EchoResponse { output })
+}
+
+/// The messages of a conversation.
 struct Conversation {
     services: Services,
     messages: Streaming<EchoRequest>,
     connection: Option<Arc<Connection>>,
-    held: Option<Reserved>,
 }
 
 impl Conversation {
@@ -173,14 +191,12 @@ impl Conversation {
         let Some(message) = message.map_err(|status| services.name_limit(status))? else {
             return Ok(None);
         };
-        services.chassis.load.apply().await;
+        services.limits.chassis.load.apply().await;
         if let Some(connection) = &self.connection {
             connection.count_requests(1);
         }
-        self.held = None;
-        let (answer, held) = services.answer(message, self.connection.clone()).await?;
-        self.held = held;
-        Ok(Some(answer))
+        let length = services.answer_length(&message)?;
+        answer(message, length).map(Some)
     }
 }
 
@@ -225,8 +241,11 @@ impl Echo for Services {
 
     async fn echo(&self, request: Request<EchoRequest>) -> Reply<EchoResponse> {
         let connection = self.begin(&request).await;
-        let (answer, reserved) = self.answer(request.into_inner(), connection).await?;
-        Ok(holding(answer, reserved, PART))
+        let message = request.into_inner();
+        let length = self.answer_length(&message)?;
+        let came = message.input.len();
+        let reserved = self.reserve(connection, came, length).await?;
+        Ok(holding(answer(message, length)?, reserved, PART))
     }
 
     async fn chat(&self, request: Request<Streaming<EchoRequest>>) -> Reply<Self::ChatStream> {
@@ -234,7 +253,6 @@ impl Echo for Services {
             services: self.clone(),
             connection: request.extensions().get().cloned(),
             messages: request.into_inner(),
-            held: None,
         };
         let answers = stream::try_unfold(conversation, |mut conversation| async move {
             let answer = conversation.next().await?;
@@ -247,8 +265,11 @@ impl Echo for Services {
 #[tonic::async_trait]
 impl Hello for Services {
     async fn say(&self, request: Request<BenchmarkMessage>) -> Reply<BenchmarkMessage> {
-        self.begin(&request).await;
-        Ok(Response::new(message::say(request.into_inner())))
+        let connection = self.begin(&request).await;
+        let message = message::say(request.into_inner());
+        let length = message.encoded_len();
+        let reserved = self.reserve(connection, length, length).await?;
+        Ok(holding(message, reserved, PART))
     }
 }
 
@@ -270,8 +291,9 @@ impl DataService for Services {
         self.check_length("a chunk", chunk)?;
         // A short stream needs no more than its length.
         let longest = left.min(chunk as u64) as usize;
-        // While the peer takes one message, the next is made.
-        let reserved = self.reserve(connection, 2 * longest).await?;
+        let most = 2 * longest.max(TOGETHER) + QUEUED;
+        let most = left.min(most as u64) as usize;
+        let reserved = self.reserve(connection, 0, most).await?;
         let pattern = self.pattern.of(longest);
         let part = if left < LONG { PART } else { BULK_PART };
         let messages = std::iter::from_fn(move || {
@@ -294,5 +316,41 @@ impl DataService for Services {
             received.chunks += 1;
         }
         Ok(Response::new(received))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{pin::pin, task::Waker};
+
+    use clap::{Args, Command, FromArgMatches};
+    use netping_serving::testing::accepted;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_whose_reply_waits_for_room_is_held() {
+        let (accepted, chassis, _) = accepted();
+        let connection = accepted.connection();
+        let flags = ["test", "--max-held", "0", "--max-message", "100"];
+        let flags = GrpcArgs::augment_args(Command::new("test")).get_matches_from(flags);
+        let args = GrpcArgs::from_arg_matches(&flags).unwrap();
+        let services = Services {
+            limits: args.limits(&chassis),
+            args,
+            pattern: Pattern::default(),
+        };
+        let reserve = |request, bytes| services.reserve(Some(connection.clone()), request, bytes);
+        let all = reserve(101, 64 << 20).await.unwrap();
+        let refused = reserve(101, 5000).await.map_err(|status| status.code());
+        assert_eq!(refused.err(), Some(Code::ResourceExhausted));
+        let mut waiting = pin!(reserve(100, 5000));
+        let mut cx = std::task::Context::from_waker(Waker::noop());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        let held = || Held::nothing(connection).set(0);
+        assert_eq!(held(), 100);
+        drop(all);
+        assert!(waiting.await.unwrap().is_some());
+        assert_eq!(held(), 0);
     }
 }

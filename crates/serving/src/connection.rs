@@ -51,7 +51,7 @@ struct Tally {
     closed: OnceLock<&'static str>,
     /// Its peer reads no reply any more.
     gone: AtomicBool,
-    /// Bytes that its incomplete requests hold.
+    /// Bytes that its calls hold besides reserved replies: what has come of requests, and the buffers of those that last.
     held: AtomicU64,
     replies: ReplyMemory,
     /// Replies that the peer is to take.
@@ -255,7 +255,7 @@ pub struct Connection {
     connections: Arc<Connections>,
 }
 
-/// The memory that incomplete requests hold. It is free again when this is dropped.
+/// The memory that calls hold besides reserved replies. It is free again when this is dropped.
 #[derive(Debug)]
 pub struct Held {
     tally: Arc<Tally>,
@@ -263,15 +263,24 @@ pub struct Held {
 }
 
 impl Held {
-    /// Returns that of requests of which nothing has come.
+    /// Returns that of a call of which nothing has come.
     pub fn nothing(connection: &Connection) -> Self {
+        Self::of(&connection.tally)
+    }
+
+    fn of(tally: &Arc<Tally>) -> Self {
         Self {
-            tally: Arc::clone(&connection.tally),
+            tally: Arc::clone(tally),
             bytes: 0,
         }
     }
 
-    /// Sets it to so many bytes; returns what all incomplete requests of the connection hold.
+    /// Returns it in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Sets it to so many bytes; returns what all calls of the connection hold.
     pub fn set(&mut self, bytes: u64) -> u64 {
         let held = &self.tally.held;
         let before = std::mem::replace(&mut self.bytes, bytes);
@@ -303,6 +312,11 @@ impl Active {
         Self {
             wait: Wait::new(connection),
         }
+    }
+
+    /// Returns the memory of its reply, which holds none yet.
+    pub fn held(&self) -> Held {
+        Held::of(&self.wait.tally)
     }
 
     /// Returns the same request once more, for a part of its reply that waits for the peer from now on.

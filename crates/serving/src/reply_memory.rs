@@ -11,7 +11,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 const MOST: u32 = 64 << 10;
 
 /// Length up to which a reply is not counted, in bytes.
-const SMALL: usize = 4 << 10;
+pub const SMALL: usize = 4 << 10;
 
 /// A part of a connection's memory, which is free again once all clones are dropped.
 pub type Reserved = Arc<OwnedSemaphorePermit>;

@@ -138,6 +138,19 @@ impl Open {
         idle.reverse();
         self.spare.idle = idle;
     }
+
+    /// Closes the connection that has been idle longest, of those that were found; returns true if there is one.
+    fn close_idlest(&mut self) -> bool {
+        while let Some((changed, key)) = self.spare.idle.pop() {
+            let entry = self.entries.get(key);
+            if let Some(entry) = entry.filter(|entry| entry.is_idle_since(changed)) {
+                entry.close(MAX_CONNECTIONS);
+                self.spare.leaving.push(key);
+                return true;
+            }
+        }
+        false
+    }
 }
 
 impl Connections {
@@ -145,18 +158,11 @@ impl Connections {
     /// admitted.
     pub fn make_room(&self) -> bool {
         let mut open = self.lock();
-        if open.spare.idle.is_empty() {
+        // What was found may be idle no longer: then a new look is due.
+        open.close_idlest() || {
             open.find_idle(clock::now());
+            open.close_idlest()
         }
-        while let Some((changed, key)) = open.spare.idle.pop() {
-            let entry = open.entries.get(key);
-            if let Some(entry) = entry.filter(|entry| entry.is_idle_since(changed)) {
-                entry.close(MAX_CONNECTIONS);
-                open.spare.leaving.push(key);
-                return true;
-            }
-        }
-        false
     }
 
     /// Closes the overdue connections; returns the kinds under which they are counted.
@@ -169,6 +175,10 @@ impl Connections {
             .advance(now, &mut open.period_begun, deadlines.reply);
         for (_, entry) in &mut open.entries {
             let Entry { tally, seen, .. } = entry;
+            // One that is closed is reported already: its task needs a moment to end.
+            if tally.closed.get().is_some() {
+                continue;
+            }
             let counts = tally.counts();
             let is_ready = tally.ready.load(Ordering::Relaxed);
             let begun = is_ready && (counts.0 > 0 || counts.1 >= deadlines.preface);
@@ -194,9 +204,6 @@ impl Connections {
                 _ if exceeds(deadlines.idle) => IDLE_TIMEOUT,
                 _ => continue,
             };
-            // Report it once: its task needs a moment to end.
-            seen.changed = now;
-            seen.partial.1 = now;
             entry.close(kind);
             overdue.push(kind);
         }
@@ -239,7 +246,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::connection::{Active, Held};
+    use crate::connection::{Active, Guard, Held};
 
     #[tokio::test]
     async fn those_that_hold_most_are_closed_until_it_is_enough() {
@@ -298,13 +305,15 @@ mod tests {
             ..DEADLINES
         };
         let connections = Arc::new(Connections::default());
-        let guard = connections.admit_task(1).unwrap();
+        let [_first, second] = [(); 2].map(|()| connections.admit_task(2).unwrap());
+        second.connection.set_ready();
         assert_eq!(connections.reap(deadlines), ["first_byte_timeout"]);
-        guard.connection.set_ready();
         assert!(connections.reap(deadlines).is_empty());
         let idle = Duration::from_nanos(1);
         let deadlines = Deadlines { idle, ..deadlines };
+        // One that is closed is not reported again.
         assert_eq!(connections.reap(deadlines), ["idle_timeout"]);
+        assert!(connections.reap(deadlines).is_empty());
     }
 
     #[tokio::test]
@@ -372,6 +381,28 @@ mod tests {
         let free = [(); 2].map(|()| connections.admit_task(5));
         assert!(free.iter().all(Option::is_some));
         assert!(connections.admit_task(5).is_none());
+    }
+
+    #[test]
+    fn idle_connections_are_looked_for_again_if_those_found_are_busy() {
+        let connections = Arc::new(Connections::default());
+        let guards = [(); 3].map(|()| connections.admit_task(3).unwrap());
+        let long_ago = clock::now().checked_sub(9 * IDLE).unwrap();
+        let age = |guard: &Guard| {
+            connections.lock().entries[guard.connection().key]
+                .seen
+                .changed = long_ago;
+        };
+        guards[..2].iter().for_each(age);
+        assert!(connections.make_room());
+        let _active = Active::begin(guards[1].connection());
+        age(&guards[2]);
+        // A look is due only after a while.
+        assert!(!connections.make_room());
+        connections.lock().spare.looked = Some(long_ago);
+        assert!(connections.make_room());
+        let closed = guards.each_ref().map(|own| own.connection().closed());
+        assert_eq!(closed, [Some(MAX_CONNECTIONS), None, Some(MAX_CONNECTIONS)]);
     }
 
     #[test]

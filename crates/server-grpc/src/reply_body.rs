@@ -1,0 +1,344 @@
+//! A reply on its way to the connection, in parts: what it holds is counted until the socket has taken it.
+
+use std::{
+    mem,
+    pin::Pin,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, ready},
+};
+
+use atomic_waker::AtomicWaker;
+use bytes::Bytes;
+use netping_serving::{
+    Active, Held,
+    reply_memory::{Reserved, SMALL},
+};
+use tokio::time::Sleep;
+use tonic::{
+    Status,
+    body::Body,
+    codegen::{Body as HttpBody, http::HeaderMap},
+};
+
+use crate::{deadline, limits::Limits};
+
+type BodyFrame = http_body::Frame<Bytes>;
+
+/// Parts of messages, in bytes: a frame's length, unless the peer allows longer ones.
+pub(crate) const PART: usize = 16 << 10;
+
+/// The memory that is reserved for a reply, which its service puts into the response's extensions.
+///
+/// The connection takes a part when the window has room for some of it, and keeps it until the socket has taken it. The
+/// last part to leave ends the reservation.
+#[derive(Debug, Clone)]
+pub(crate) struct Hold(
+    pub Reserved,
+    /// Length of the parts in which messages are handed over, in bytes.
+    pub usize,
+);
+
+/// What a reply of many messages keeps to its end: tonic's buffer, which is as long as the longest of what came out of
+/// it at once.
+#[derive(Debug)]
+struct Kept {
+    held: Mutex<Held>,
+    /// Parts that the connection has.
+    parts: AtomicUsize,
+    waker: AtomicWaker,
+}
+
+impl Kept {
+    /// Waits until the connection has none of it. Without this, hyper would take 400 KiB of each reply.
+    fn poll_left(&self, cx: &Context<'_>) -> Poll<()> {
+        self.waker.register(cx.waker());
+        if self.parts.load(Ordering::Acquire) == 0 {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+}
+
+/// A part that the connection has of a reply of many messages.
+struct Taken(Arc<Kept>);
+
+impl Taken {
+    fn new(kept: &Arc<Kept>) -> Self {
+        kept.parts.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(kept))
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        if self.0.parts.fetch_sub(1, Ordering::AcqRel) == 1 {
+            self.0.waker.wake();
+        }
+    }
+}
+
+/// The memory that a reply holds.
+enum Memory {
+    /// Nothing has been asked for.
+    None,
+    /// The only message, or the first of many, is short.
+    Short,
+    Reserved(Hold),
+    Kept(Arc<Kept>),
+}
+
+/// A part of a reply, what is counted until it has left, and the request whose reply is not whole while the connection
+/// has the part.
+struct Part<T>(Bytes, (T, Option<Active>));
+
+impl<T> AsRef<[u8]> for Part<T> {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+/// A reply. It is dropped when its last part has left for the connection.
+pub(crate) struct ReplyBody {
+    body: Body,
+    active: Option<Active>,
+    memory: Memory,
+    /// The rest of a message that was longer than a part.
+    rest: Bytes,
+    /// The end of the call's time, if its caller has set one.
+    deadline: Option<Pin<Box<Sleep>>>,
+    limits: Limits,
+}
+
+impl ReplyBody {
+    /// Returns the reply with this body; `active` is its call, on a connection that counts them.
+    pub(crate) fn new(
+        body: Body,
+        active: Option<Active>,
+        hold: Option<Hold>,
+        deadline: Option<Pin<Box<Sleep>>>,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            body,
+            active,
+            memory: hold.map_or(Memory::None, Memory::Reserved),
+            rest: Bytes::new(),
+            deadline,
+            limits,
+        }
+    }
+
+    /// Counts what came out of tonic's buffer at once.
+    fn count(&mut self, length: usize) -> Result<(), Status> {
+        let Some(active) = &self.active else {
+            return Ok(());
+        };
+        match &self.memory {
+            Memory::None if length <= SMALL => self.memory = Memory::Short,
+            Memory::None | Memory::Short => {
+                self.memory = Memory::Kept(Arc::new(Kept {
+                    held: Mutex::new(active.held()),
+                    parts: AtomicUsize::new(0),
+                    waker: AtomicWaker::new(),
+                }));
+            }
+            Memory::Reserved(_) | Memory::Kept(_) => {}
+        }
+        let Memory::Kept(kept) = &self.memory else {
+            return Ok(());
+        };
+        let mut held = kept.held.lock().unwrap_or_else(PoisonError::into_inner);
+        // The buffer grows by doubling.
+        let bytes = 2 * length as u64;
+        if bytes <= held.bytes() {
+            return Ok(());
+        }
+        self.limits.check(held.set(bytes))
+    }
+
+    /// Returns the next part of a message, or the whole of one that is not counted. The rest waits for the peer.
+    fn part(&mut self, mut data: Bytes) -> BodyFrame {
+        let longest = match &self.memory {
+            Memory::None | Memory::Short => data.len(),
+            Memory::Reserved(Hold(_, part)) => *part,
+            Memory::Kept(_) => PART,
+        };
+        if data.len() > longest {
+            self.rest = data.split_off(longest);
+        }
+        let length = data.len();
+        let active = self.active.as_ref();
+        let data = match &self.memory {
+            Memory::None | Memory::Short => data,
+            Memory::Reserved(Hold(reserved, _)) => {
+                Bytes::from_owner(Part(data, (reserved.clone(), active.map(Active::again))))
+            }
+            Memory::Kept(kept) => {
+                let active = active.filter(|_| length > SMALL);
+                Bytes::from_owner(Part(data, (Taken::new(kept), active.map(Active::again))))
+            }
+        };
+        if let Some(active) = &mut self.active {
+            active.wait.set(true);
+            active.wait.take(length);
+        }
+        BodyFrame::data(data)
+    }
+
+    /// Ends the reply with this status.
+    fn end(&mut self, status: &Status) -> Result<BodyFrame, Status> {
+        self.deadline = None;
+        self.body = Body::empty();
+        let mut trailers = HeaderMap::new();
+        status.add_header(&mut trailers)?;
+        Ok(BodyFrame::trailers(trailers))
+    }
+}
+
+impl HttpBody for ReplyBody {
+    type Data = Bytes;
+    type Error = Status;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<BodyFrame, Status>>> {
+        if !self.rest.is_empty() {
+            let rest = mem::take(&mut self.rest);
+            return Poll::Ready(Some(Ok(self.part(rest))));
+        }
+        let deadline = self.deadline.as_mut();
+        if deadline.is_some_and(|own| own.as_mut().poll(cx).is_ready()) {
+            let missed = Status::deadline_exceeded(deadline::MISSED);
+            return Poll::Ready(Some(self.end(&missed)));
+        }
+        if let Memory::Kept(kept) = &self.memory {
+            ready!(kept.poll_left(cx));
+        }
+        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+            // It waits for the service.
+            if let Some(active) = &mut self.active {
+                active.wait.set(false);
+            }
+            return Poll::Pending;
+        };
+        Poll::Ready(frame.map(|frame| match frame?.into_data() {
+            Ok(data) => match self.count(data.len()) {
+                Ok(()) => Ok(self.part(data)),
+                Err(status) => self.end(&status),
+            },
+            Err(trailers) => Ok(trailers),
+        }))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use netping_serving::{Accepted, testing::accepted};
+
+    use super::*;
+
+    /// Messages that are there at once.
+    struct Messages(VecDeque<Bytes>);
+
+    impl HttpBody for Messages {
+        type Data = Bytes;
+        type Error = Status;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<BodyFrame, Status>>> {
+            let next = self.0.pop_front();
+            Poll::Ready(next.map(|data| Ok(BodyFrame::data(data))))
+        }
+    }
+
+    /// Returns a reply with messages of these lengths, whose connection's calls may hold so much.
+    fn reply(lengths: &[usize], most_held: u64) -> (ReplyBody, Accepted) {
+        let (accepted, chassis, _) = accepted();
+        let messages = lengths.iter().map(|length| Bytes::from(vec![7; *length]));
+        let body = Body::new(Messages(messages.collect()));
+        let active = Active::begin(accepted.connection());
+        let limits = Limits { chassis, most_held };
+        let reply = ReplyBody::new(body, Some(active), None, None, limits);
+        (reply, accepted)
+    }
+
+    /// Returns what calls of the connection hold.
+    fn held(accepted: &Accepted) -> u64 {
+        Held::nothing(accepted.connection()).set(0)
+    }
+
+    fn poll(reply: &mut ReplyBody) -> Poll<Option<BodyFrame>> {
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        Pin::new(reply)
+            .poll_frame(&mut cx)
+            .map(|frame| frame.map(Result::unwrap))
+    }
+
+    fn next(reply: &mut ReplyBody) -> BodyFrame {
+        match poll(reply) {
+            Poll::Ready(Some(frame)) => frame,
+            _ => panic!("no frame is ready"),
+        }
+    }
+
+    #[tokio::test]
+    async fn one_short_message_is_not_counted() {
+        let (mut reply, accepted) = reply(&[SMALL], 0);
+        let message = next(&mut reply);
+        assert_eq!(message.data_ref().map(Bytes::len), Some(SMALL));
+        assert_eq!(held(&accepted), 0);
+        assert!(matches!(poll(&mut reply), Poll::Ready(None)));
+    }
+
+    #[tokio::test]
+    async fn a_message_follows_when_the_one_before_has_left() {
+        let (mut reply, accepted) = reply(&[100, 100, 20_000, 30], 1 << 20);
+        let first = next(&mut reply);
+        let second = next(&mut reply);
+        assert!(poll(&mut reply).is_pending());
+        drop(first);
+        assert!(poll(&mut reply).is_pending());
+        drop(second);
+        // The parts of one message do not wait.
+        let parts = [next(&mut reply), next(&mut reply)];
+        let lengths = parts.each_ref().map(|part| part.data_ref().map(Bytes::len));
+        assert_eq!(lengths, [Some(PART), Some(20_000 - PART)]);
+        assert!(poll(&mut reply).is_pending());
+        let [one, other] = parts;
+        drop(other);
+        assert!(poll(&mut reply).is_pending());
+        drop(one);
+        let last = next(&mut reply);
+        // That of the longest stays until all has left.
+        assert_eq!(held(&accepted), 40_000);
+        drop(reply);
+        assert_eq!(held(&accepted), 40_000);
+        drop(last);
+        assert_eq!(held(&accepted), 0);
+    }
+
+    #[tokio::test]
+    async fn a_reply_ends_where_its_connection_would_hold_too_much() {
+        let (mut reply, accepted) = reply(&[SMALL + 1, 20_000, 30], 10_000);
+        drop(next(&mut reply));
+        assert_eq!(held(&accepted), 2 * (SMALL as u64 + 1));
+        let end = next(&mut reply).into_trailers().ok();
+        let status = end.and_then(|trailers| Status::from_header_map(&trailers));
+        let code = status.map(|status| status.code());
+        assert_eq!(code, Some(tonic::Code::ResourceExhausted));
+        assert!(matches!(poll(&mut reply), Poll::Ready(None)));
+    }
+}

@@ -1,0 +1,190 @@
+//! A request as it comes: in time, and within what its connection's calls may hold.
+
+use std::{
+    mem,
+    pin::Pin,
+    task::{Context, Poll, ready},
+    time::Instant,
+};
+
+use bytes::Bytes;
+use netping_serving::{
+    Connection, Held, clock, reply_memory::SMALL, request_limit::REQUEST_TIMEOUT,
+};
+use tokio::time::{Sleep, sleep_until};
+use tonic::{
+    Status,
+    codegen::{Body as HttpBody, StdError},
+};
+
+use crate::{
+    limits::Limits,
+    pieces::{Piece, Pieces},
+};
+
+type BodyFrame = http_body::Frame<Bytes>;
+
+/// A request, which must come in time.
+pub(crate) struct RequestBody<B> {
+    body: B,
+    /// Its messages have replies of their own: the time begins anew with each part of it.
+    is_conversation: bool,
+    /// Bytes that have come.
+    came: u64,
+    /// When it was first seen to be incomplete.
+    begun: Option<Instant>,
+    overdue: Option<Pin<Box<Sleep>>>,
+    messages: Messages,
+    memory: Option<Held>,
+    limits: Limits,
+}
+
+/// The messages of a request, as they come: a flag and a length of four bytes before each.
+#[derive(Debug, Default)]
+struct Messages {
+    pieces: Pieces<5>,
+    /// Bytes of the last message that have come.
+    came: u64,
+    /// Length of the longest message that has come whole, if it is long: tonic's buffer stays so long.
+    longest: u64,
+}
+
+impl Messages {
+    /// Takes the next part of a request; returns the bytes that it holds.
+    fn take(&mut self, mut data: &[u8]) -> u64 {
+        while let Some(piece) = self.pieces.next(&mut data) {
+            match piece {
+                Piece::Head([_, length @ ..]) => {
+                    self.pieces.expect(u32::from_be_bytes(length) as usize);
+                    self.came = 0;
+                }
+                Piece::Payload(part) => self.came += part.len() as u64,
+            }
+            if !self.pieces.awaits_payload() {
+                let came = mem::take(&mut self.came);
+                if came > SMALL as u64 {
+                    self.longest = self.longest.max(came);
+                }
+            }
+        }
+        self.came.max(self.longest)
+    }
+}
+
+impl<B> RequestBody<B> {
+    /// Returns a request of which nothing has come; `connection` is the one that counts what it holds.
+    pub(crate) fn new(
+        body: B,
+        is_conversation: bool,
+        connection: Option<&Connection>,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            body,
+            is_conversation,
+            came: 0,
+            begun: None,
+            overdue: None,
+            messages: Messages::default(),
+            memory: connection.map(Held::nothing),
+            limits,
+        }
+    }
+
+    /// Counts a part of the request, and what it holds.
+    fn take(&mut self, data: &[u8]) -> Result<(), Status> {
+        self.came += data.len() as u64;
+        if self.is_conversation {
+            (self.came, self.begun) = (0, None);
+        }
+        let held = self.messages.take(data);
+        let total = self.memory.as_mut().map_or(0, |own| own.set(held));
+        if held == 0 {
+            return Ok(());
+        }
+        self.limits.check(total)
+    }
+
+    /// Waits until the request has taken too long.
+    fn poll_overdue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(limit) = self.limits.chassis.request_limit().after(self.came) else {
+            return Poll::Pending;
+        };
+        let begun = *self.begun.get_or_insert_with(clock::now);
+        let deadline = (begun + limit).into();
+        let overdue = self
+            .overdue
+            .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
+        if overdue.deadline() != deadline {
+            overdue.as_mut().reset(deadline);
+        }
+        overdue.as_mut().poll(cx)
+    }
+}
+
+impl<B> HttpBody for RequestBody<B>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<StdError>,
+{
+    type Data = Bytes;
+    type Error = StdError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<BodyFrame, StdError>>> {
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            let data = frame
+                .as_ref()
+                .and_then(|frame| frame.as_ref().ok()?.data_ref());
+            if let Some(data) = data {
+                self.take(data)?;
+            }
+            return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
+        }
+        ready!(self.poll_overdue(cx));
+        self.limits.chassis.count_deadline(REQUEST_TIMEOUT);
+        let late = "the request did not come within the server's --request-timeout";
+        Poll::Ready(Some(Err(Status::deadline_exceeded(late).into())))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> http_body::SizeHint {
+        self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_holds_memory_until_it_is_whole_and_a_long_one_longer() {
+        let message = |length: u32| {
+            let prefix = length.to_be_bytes();
+            [&[0], &prefix[..], &vec![7; length as usize]].concat()
+        };
+        let bytes = [message(300), message(0), message(20)].concat();
+        for step in [1, 2, 4, 5, 6, 64, 1000] {
+            let mut messages = Messages::default();
+            let held: Vec<u64> = bytes.chunks(step).map(|part| messages.take(part)).collect();
+            assert_eq!(held.last(), Some(&0), "{step}");
+            let most = if step == 1 { 299 } else { 300 };
+            assert!(held.iter().all(|held| *held <= most), "{step}");
+        }
+        let mut messages = Messages::default();
+        assert_eq!(messages.take(&bytes[..105]), 100);
+        assert_eq!(messages.take(&bytes[105..304]), 299);
+        assert_eq!(messages.take(&bytes[304..316]), 1);
+        assert_eq!(messages.take(&bytes[316..]), 0);
+        // A long one leaves its length to the buffer.
+        assert_eq!(messages.take(&message(SMALL as u32)), 0);
+        let long = SMALL as u32 + 1;
+        assert_eq!(messages.take(&message(long)), u64::from(long));
+        assert_eq!(messages.take(&message(20)), u64::from(long));
+    }
+}
