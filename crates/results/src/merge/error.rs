@@ -46,6 +46,11 @@ pub enum MergeError {
         /// The other.
         second: String,
     },
+    /// One has no step.
+    #[error(
+        "{0} has no results, since its client ended before it measured: merge what all have measured, or leave the file out"
+    )]
+    Empty(String),
     /// One is a sum already.
     #[error("{0} is itself merged: give the clients' own files, all at once")]
     Merged(String),

@@ -123,6 +123,9 @@ fn merge_all(
     let [Client { run: first, .. }, _, ..] = clients else {
         return Err(MergeError::TooFew);
     };
+    if let Some(empty) = clients.iter().find(|own| own.run.steps.is_empty()) {
+        return Err(MergeError::Empty(empty.name.clone()));
+    }
     let program = |run: &Run| json!({ "tool": run.tool, "steps": run.steps.len() });
     let programs = clients.iter().map(|own| (&*own.name, program(&own.run)));
     refuse_unlike("", programs)?;
@@ -195,8 +198,7 @@ fn is_same(a: &Client, b: &Client) -> bool {
         return a.times == b.times;
     }
     let begun = |client: &Client| {
-        let step = client.run.steps.first();
-        let part = step.and_then(|step| step.settings.part);
+        let part = client.run.steps[0].settings.part;
         let run = &client.run;
         let host = run.environment.host.clone();
         (host, run.started_at.clone(), part.map(|part| part.number))
@@ -510,6 +512,18 @@ mod tests {
             merged(std::slice::from_ref(&a)).unwrap_err(),
             MergeError::TooFew
         );
+        // Two that measured nothing look alike.
+        let nothing = |name: &str| {
+            let run = Run {
+                steps: Vec::new(),
+                ..a.1.clone()
+            };
+            (name.to_owned(), run)
+        };
+        for others in [[a.clone(), nothing("c")], [nothing("c"), nothing("d")]] {
+            let empty = MergeError::Empty("c".to_owned());
+            assert_eq!(merged(&others).unwrap_err(), empty);
+        }
         assert!(matches!(
             merged(&[a.clone(), b.clone(), a.clone()]),
             Err(MergeError::Same { .. })
