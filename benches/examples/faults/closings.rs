@@ -8,14 +8,15 @@ use netping_protocol::secure::Connector;
 use crate::{
     Fault, Kind, Outcome, counted,
     frames::{
-        ECHO, HEADERS, LARGE_ECHO, PREFACE, WINDOW_UPDATE, frame, headers, opening, ping, request,
+        ECHO, HEADERS, LARGE_ECHO, PREFACE, SHORT_ECHO, WINDOW_UPDATE, frame, headers, opening,
+        ping, request,
     },
     lines::large_frame,
     peer::{PATIENCE, Peer},
     serves, word,
 };
 
-pub const FAULTS: [Fault; 13] = [
+pub const FAULTS: [Fault; 15] = [
     Fault {
         what: "silent peer",
         promised: BY_DEADLINE,
@@ -111,6 +112,24 @@ pub const FAULTS: [Fault; 13] = [
         servers: Kind::is_grpc,
         try_it: |kind| {
             let request = [opening(0), request(1, ECHO, LARGE_ECHO)].concat();
+            untaken(kind, &request, b"")
+        },
+    },
+    Fault {
+        what: "a short reply for which there is no window",
+        promised: COUNTED,
+        servers: Kind::is_grpc,
+        try_it: |kind| {
+            let request = [opening(0), request(1, ECHO, SHORT_ECHO)].concat();
+            untaken(kind, &request, b"")
+        },
+    },
+    Fault {
+        what: "a short reply with a window for a part of it",
+        promised: COUNTED,
+        servers: Kind::is_grpc,
+        try_it: |kind| {
+            let request = [opening(1), request(1, ECHO, SHORT_ECHO)].concat();
             untaken(kind, &request, b"")
         },
     },

@@ -95,7 +95,7 @@ pub const FAULTS: [Fault; 11] = [
     },
     Fault {
         what: "100 header blocks of 64 MB compressed",
-        promised: "at most 64 MiB more memory, others served",
+        promised: "at most 16 MiB more memory, others served",
         servers: Kind::is_grpc,
         try_it: bombs,
     },
@@ -194,7 +194,7 @@ fn bombs(kind: &Kind) -> Outcome {
     let blocks = [opening(65_535), without_message(1, &first)]
         .into_iter()
         .chain(bombs);
-    let held = held(kind, &[], MOST, async |server, hold| {
+    let held = held(kind, &[], 16.0, async |server, hold| {
         let mut stream = open(server, &kind.connector).await;
         let poured = pour(&mut stream, blocks, true).await;
         hold.others(Moment::Rest).await;

@@ -78,6 +78,9 @@ fn prefixed(message: &[u8]) -> Vec<u8> {
     [&[0], &length[..], message].concat()
 }
 
+/// `EchoRequest` of one byte, whose reply is to have 100.
+pub const SHORT_ECHO: &[u8] = b"\x0A\x01x\x10\x64";
+
 /// `EchoRequest` of one byte, whose reply is to have 16 MiB.
 pub const LARGE_ECHO: &[u8] = b"\x0A\x01x\x10\x80\x80\x80\x08";
 

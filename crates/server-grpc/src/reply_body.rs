@@ -91,13 +91,17 @@ enum Memory {
     Kept(Arc<Kept>),
 }
 
-/// A part of a reply, what is counted until it has left, and the request whose reply is not whole while the connection
-/// has the part.
-struct Part<T>(Bytes, (T, Option<Active>));
+/// A part of a reply, and what is counted until it has left: memory, and the request, whose reply waits for the peer.
+struct Part {
+    bytes: Bytes,
+    _reserved: Option<Reserved>,
+    _taken: Option<Taken>,
+    _active: Option<Active>,
+}
 
-impl<T> AsRef<[u8]> for Part<T> {
+impl AsRef<[u8]> for Part {
     fn as_ref(&self) -> &[u8] {
-        &self.0
+        &self.bytes
     }
 }
 
@@ -160,33 +164,26 @@ impl ReplyBody {
         self.limits.check(held.set(bytes))
     }
 
-    /// Returns the next part of a message, or the whole of one that is not counted. The rest waits for the peer.
-    fn part(&mut self, mut data: Bytes) -> BodyFrame {
-        let longest = match &self.memory {
-            Memory::None | Memory::Short => data.len(),
-            Memory::Reserved(Hold(_, part)) => *part,
-            Memory::Kept(_) => PART,
+    /// Returns the next part of a message. The rest waits for the peer.
+    fn part(&mut self, mut bytes: Bytes) -> BodyFrame {
+        let (longest, reserved, taken) = match &self.memory {
+            Memory::None | Memory::Short => (PART, None, None),
+            Memory::Reserved(Hold(reserved, part)) => (*part, Some(reserved.clone()), None),
+            Memory::Kept(kept) => (PART, None, Some(Taken::new(kept))),
         };
-        if data.len() > longest {
-            self.rest = data.split_off(longest);
+        if bytes.len() > longest {
+            self.rest = bytes.split_off(longest);
         }
-        let length = data.len();
-        let active = self.active.as_ref();
-        let data = match &self.memory {
-            Memory::None | Memory::Short => data,
-            Memory::Reserved(Hold(reserved, _)) => {
-                Bytes::from_owner(Part(data, (reserved.clone(), active.map(Active::again))))
-            }
-            Memory::Kept(kept) => {
-                let active = active.filter(|_| length > SMALL);
-                Bytes::from_owner(Part(data, (Taken::new(kept), active.map(Active::again))))
-            }
-        };
         if let Some(active) = &mut self.active {
             active.wait.set(true);
-            active.wait.take(length);
+            active.wait.take(bytes.len());
         }
-        BodyFrame::data(data)
+        BodyFrame::data(Bytes::from_owner(Part {
+            bytes,
+            _reserved: reserved,
+            _taken: taken,
+            _active: self.active.as_ref().map(Active::again),
+        }))
     }
 
     /// Ends the reply with this status.

@@ -55,7 +55,7 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let connection = request.extensions().get::<Arc<Connection>>().cloned();
-        let mut active = connection.as_ref().map(Active::begin);
+        let active = connection.as_ref().map(Active::begin);
         let limits = self.limits.clone();
         let timeout = request.headers().get(deadline::TIMEOUT);
         let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
@@ -76,10 +76,6 @@ where
                 },
             };
             let hold = response.extensions_mut().remove();
-            // The body is asked for when the peer's window has room for some of it.
-            if let Some(active) = &mut active {
-                active.wait.set(true);
-            }
             let deadline = deadline.map(|deadline| Box::pin(sleep_until(deadline.into())));
             Ok(response.map(|body| ReplyBody::new(body, active, hold, deadline, limits)))
         };
