@@ -1,11 +1,11 @@
 //! Clients that end, and servers that are killed, stopped, restarted and ended under load: the client's accounts.
 
-use std::time::Duration;
+use std::{fs, time::Duration};
 
 use netping_benches::processes::{Client, Said, Server, wait};
 use nix::sys::signal::Signal;
 
-use crate::{Fault, Kind, Outcome, memory::rest, serves};
+use crate::{Fault, Kind, Outcome, serves};
 
 pub const FAULTS: [Fault; 6] = [
     Fault {
@@ -224,6 +224,34 @@ fn ended(kind: &Kind) -> Outcome {
 }
 
 /// Ends a server that has a request in work.
+/// Waits until no thread of these processes runs or waits for a CPU: what is between them then waits for a clock. It
+/// gives up after ten seconds.
+fn sleep_both(processes: [u32; 2]) {
+    let mut looks = 0;
+    for _ in 0..500 {
+        looks = if processes.into_iter().all(is_asleep) {
+            looks + 1
+        } else {
+            0
+        };
+        if looks == 3 {
+            return;
+        }
+        wait(Duration::from_millis(20));
+    }
+}
+
+/// Returns true if every thread of a process sleeps: its state in proc(5).
+fn is_asleep(process: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task"));
+    threads.into_iter().flatten().flatten().all(|thread| {
+        let stat = fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        // The name of the thread before it may contain anything.
+        let state = stat.rsplit(") ").next();
+        state.is_some_and(|state| state.starts_with('S'))
+    })
+}
+
 fn in_work(kind: &Kind) -> Outcome {
     let mut server = kind.start(&["--delay", "1s"]);
     let run = [
@@ -240,7 +268,7 @@ fn in_work(kind: &Kind) -> Outcome {
         wait(Duration::from_millis(5));
     }
     // The request follows the handshake.
-    rest(&server);
+    sleep_both([server.process.id(), client.id()]);
     server.process.signal(Signal::SIGTERM);
     let code = server.ended_within(Duration::from_secs(7));
     let accounts = Accounts::of(&client.finish());
