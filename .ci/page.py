@@ -85,11 +85,18 @@ def against_load(runs):
         if trials[0]["settings"].get("together") is None:
             loads[(name(trials[0]), is_open(trials[0]))].add(load(trials[0]))
     if max(map(len, loads.values()), default=0) > 1:
+        sweeps = collections.defaultdict(list)
         for trials in all:
             suffix = "-open" if is_open(trials[0]) else ""
             charts["load" + suffix] += [(load(trials[0]), estimate(trials, of)) for of in [*TIMES.values(), *COSTS]]
             if not kinds & {"proxy", "connect", "bulk"}:
-                charts["sweep" + suffix].append((estimate(trials, rate), estimate(trials, TIMES["p99"])))
+                sweeps["sweep" + suffix].append(trials)
+        for chart, measured in sweeps.items():
+            # Where the windows are too short for the p99 of one, all have their median.
+            has = lambda trials, of: estimate(trials, TIMES[of]) is not None
+            is_long = not any(has(trials, "p50") and not has(trials, "p99") for trials in measured)
+            of = TIMES["p99" if is_long else "p50"]
+            charts[chart] = [(estimate(trials, rate), estimate(trials, of)) for trials in measured]
     elif len(all) > 1 or any(len(trials) > 1 for trials in all):
         if not kinds & {"ab", "quick"}:
             charts["trials"] = [("all", estimate(trials, of)) for trials in all for of in [rate, TIMES["p50"], TIMES["p99"], *COSTS]]
