@@ -75,14 +75,19 @@ impl BenchmarkService for Services {
         &self,
         request: Request<Streaming<SimpleRequest>>,
     ) -> Reply<Self::StreamingCallStream> {
-        self.begin(&request).await;
-        let state = (request.into_inner(), self.clone());
-        let responses = stream::try_unfold(state, |(mut requests, services)| async move {
+        let connection = self.begin(&request).await;
+        let (services, requests) = (self.clone(), request.into_inner());
+        // The longest so far.
+        let state = (services, connection, 0);
+        let responses = stream::try_unfold((state, requests), |(state, mut requests)| async move {
+            let (services, connection, longest) = state;
             let Some(request) = services.next_request(&mut requests).await? else {
                 return Ok(None);
             };
             let length = services.response_length(&request)?;
-            Ok(Some((response(length), (requests, services))))
+            services.check_kept(connection.as_ref(), longest, length)?;
+            let state = (services, connection, longest.max(length));
+            Ok(Some((response(length), (state, requests))))
         });
         Ok(Response::new(Box::pin(responses)))
     }
@@ -105,8 +110,9 @@ impl BenchmarkService for Services {
         &self,
         request: Request<SimpleRequest>,
     ) -> Reply<Self::StreamingFromServerStream> {
-        self.begin(&request).await;
+        let connection = self.begin(&request).await;
         let length = self.response_length(request.get_ref())?;
+        self.check_kept(connection.as_ref(), 0, length)?;
         Ok(Response::new(Box::pin(endless(length))))
     }
 
@@ -114,12 +120,13 @@ impl BenchmarkService for Services {
         &self,
         request: Request<Streaming<SimpleRequest>>,
     ) -> Reply<Self::StreamingBothWaysStream> {
-        self.begin(&request).await;
+        let connection = self.begin(&request).await;
         let mut requests = request.into_inner();
         let Some(first) = self.next_request(&mut requests).await? else {
             return Ok(Response::new(Box::pin(stream::empty())));
         };
         let length = self.response_length(&first)?;
+        self.check_kept(connection.as_ref(), 0, length)?;
         let services = self.clone();
         let mut responses = endless(length);
         // Requests are read beside the responses, and only their end matters.

@@ -16,7 +16,7 @@ use netping_protocol::{
 };
 use netping_serving::{
     Connection, Held, clock,
-    reply_memory::{Full, MAX_MEMORY, Reserved},
+    reply_memory::{Full, MAX_MEMORY, Reserved, SMALL},
 };
 use prost::Message;
 use tokio::time;
@@ -109,6 +109,22 @@ impl Services {
         })
     }
 
+    /// Refuses a message of a reply of many before it is made, if its connection's calls would then hold too much. The
+    /// call keeps room for the `longest` so far.
+    pub(crate) fn check_kept(
+        &self,
+        connection: Option<&Arc<Connection>>,
+        longest: usize,
+        length: usize,
+    ) -> Result<(), Status> {
+        let more = length.saturating_sub(longest);
+        let Some(connection) = connection.filter(|_| more > SMALL) else {
+            return Ok(());
+        };
+        self.limits
+            .check(Held::nothing(connection).set(2 * more as u64))
+    }
+
     /// Rejects a reply or a chunk over the limit.
     pub(crate) fn check_length(&self, what: &str, length: usize) -> Result<(), Status> {
         let limit = self.args.max_message;
@@ -182,6 +198,8 @@ struct Conversation {
     services: Services,
     messages: Streaming<EchoRequest>,
     connection: Option<Arc<Connection>>,
+    /// Length of the longest answer so far.
+    longest: usize,
 }
 
 impl Conversation {
@@ -196,6 +214,8 @@ impl Conversation {
             connection.count_requests(1);
         }
         let length = services.answer_length(&message)?;
+        services.check_kept(self.connection.as_ref(), self.longest, length)?;
+        self.longest = self.longest.max(length);
         answer(message, length).map(Some)
     }
 }
@@ -233,9 +253,11 @@ impl Echo for Services {
     type WatchStream = Pin<Box<dyn Stream<Item = Result<Tick, Status>> + Send>>;
 
     async fn watch(&self, request: Request<WatchRequest>) -> Reply<Self::WatchStream> {
-        self.begin(&request).await;
+        let connection = self.begin(&request).await;
         let request = request.into_inner();
-        self.check_length("a message", request.bytes as usize)?;
+        let length = request.bytes as usize;
+        self.check_length("a message", length)?;
+        self.check_kept(connection.as_ref(), 0, length)?;
         Ok(Response::new(Box::pin(self.ticks(&request))))
     }
 
@@ -253,6 +275,7 @@ impl Echo for Services {
             services: self.clone(),
             connection: request.extensions().get().cloned(),
             messages: request.into_inner(),
+            longest: 0,
         };
         let answers = stream::try_unfold(conversation, |mut conversation| async move {
             let answer = conversation.next().await?;
@@ -348,6 +371,11 @@ mod tests {
         let mut cx = std::task::Context::from_waker(Waker::noop());
         assert!(waiting.as_mut().poll(&mut cx).is_pending());
         let held = || Held::nothing(connection).set(0);
+        assert_eq!(held(), 100);
+        // What is left is refused before it is made, and counts no further.
+        let kept = |longest, length| services.check_kept(Some(connection), longest, length);
+        assert!(kept(0, SMALL).is_ok() && kept(SMALL, 2 * SMALL).is_ok());
+        assert!(kept(0, SMALL + 1).is_err());
         assert_eq!(held(), 100);
         drop(all);
         assert!(waiting.await.unwrap().is_some());
