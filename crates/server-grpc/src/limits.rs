@@ -1,4 +1,4 @@
-//! What the calls of a connection may hold.
+//! The memory that the calls of a connection may hold.
 
 use std::sync::Arc;
 

@@ -32,7 +32,7 @@ pub(crate) const PART: usize = 16 << 10;
 
 /// The memory that is reserved for a reply, which its service puts into the response's extensions.
 ///
-/// The connection takes a part when the window has room for some of it, and keeps it until the socket has taken it. The
+/// The connection takes the next part before the window has room for it, and keeps it until the socket has taken it. The
 /// last part to leave ends the reservation.
 #[derive(Debug, Clone)]
 pub(crate) struct Hold(
@@ -41,8 +41,8 @@ pub(crate) struct Hold(
     pub usize,
 );
 
-/// What a reply of many messages keeps to its end: tonic's buffer, which is as long as the longest of what came out of
-/// it at once.
+/// The memory that a reply of many messages keeps to its end: tonic's buffer, which is as long as the most that came out
+/// of it at once.
 #[derive(Debug)]
 struct Kept {
     held: Mutex<Held>,
