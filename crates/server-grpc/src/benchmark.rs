@@ -1,12 +1,13 @@
 //! gRPC's own benchmark, which the drivers and workers of other languages speak.
 
-use std::{pin::Pin, task::Poll};
+use std::{pin::Pin, sync::Arc, task::Poll};
 
 use bytes::Bytes;
 use futures_util::{Stream, stream};
 use netping_protocol::grpc_testing::{
     Payload, PayloadType, SimpleRequest, SimpleResponse, benchmark_service_server::BenchmarkService,
 };
+use netping_serving::Connection;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
@@ -39,8 +40,13 @@ impl Services {
 }
 
 /// Returns responses of one length, without end.
-fn endless(length: usize) -> impl Stream<Item = Result<SimpleResponse, Status>> {
-    stream::repeat_with(move || Ok(response(length)))
+fn endless(connection: Option<Arc<Connection>>, length: usize) -> Responses {
+    Box::pin(stream::unfold(connection, move |connection| async move {
+        if let Some(connection) = &connection {
+            connection.turn(length).await;
+        }
+        Some((Ok(response(length)), connection))
+    }))
 }
 
 fn response(length: usize) -> SimpleResponse {
@@ -85,7 +91,8 @@ impl BenchmarkService for Services {
                 return Ok(None);
             };
             let length = services.response_length(&request)?;
-            services.check_kept(connection.as_ref(), longest, length)?;
+            let open = connection.as_ref();
+            services.before_message(open, longest, length).await?;
             let state = (services, connection, longest.max(length));
             Ok(Some((response(length), (state, requests))))
         });
@@ -112,8 +119,8 @@ impl BenchmarkService for Services {
     ) -> Reply<Self::StreamingFromServerStream> {
         let connection = self.begin(&request).await;
         let length = self.response_length(request.get_ref())?;
-        self.check_kept(connection.as_ref(), 0, length)?;
-        Ok(Response::new(Box::pin(endless(length))))
+        self.before_message(connection.as_ref(), 0, length).await?;
+        Ok(Response::new(endless(connection, length)))
     }
 
     async fn streaming_both_ways(
@@ -126,9 +133,9 @@ impl BenchmarkService for Services {
             return Ok(Response::new(Box::pin(stream::empty())));
         };
         let length = self.response_length(&first)?;
-        self.check_kept(connection.as_ref(), 0, length)?;
+        self.before_message(connection.as_ref(), 0, length).await?;
         let services = self.clone();
-        let mut responses = endless(length);
+        let mut responses = endless(connection, length);
         // Requests are read beside the responses, and only their end matters.
         let responses = stream::poll_fn(move |cx| {
             loop {
@@ -138,10 +145,27 @@ impl BenchmarkService for Services {
                         return Poll::Ready(Some(Err(services.name_limit(status))));
                     }
                     Poll::Ready(None) => return Poll::Ready(None),
-                    Poll::Pending => return Pin::new(&mut responses).poll_next(cx),
+                    Poll::Pending => return responses.as_mut().poll_next(cx),
                 }
             }
         });
         Ok(Response::new(Box::pin(responses)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{FutureExt, StreamExt};
+    use netping_serving::testing::accepted;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn long_responses_of_a_connection_take_turns() {
+        let (accepted, ..) = accepted();
+        let mut responses = endless(Some(Arc::clone(accepted.connection())), 80 << 10);
+        assert!(responses.next().now_or_never().is_some());
+        assert!(responses.next().now_or_never().is_none());
+        assert!(responses.next().await.is_some());
     }
 }

@@ -99,7 +99,7 @@ pub(crate) fn reason(kind: &str) -> Reason {
 }
 
 /// Units of a task's budget that a request takes. tokio gives the task 128 for each turn.
-const UNITS: u64 = 4;
+const UNITS: u64 = 8;
 
 /// Length of a request, in bytes, below which no more than a [`PART`] is read next.
 const DENSE: u64 = 512;

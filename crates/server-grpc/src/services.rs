@@ -85,8 +85,8 @@ impl Services {
         Status::out_of_range(format!("{} (the server's --max-message)", status.message()))
     }
 
-    /// Waits until a connection has room for a reply of this many bytes. Meanwhile the call holds so many of its
-    /// request.
+    /// Waits until a connection has room for a reply of this many bytes, and its turn to make it. While it waits for
+    /// room, the call holds so many of its request.
     pub(crate) async fn reserve(
         &self,
         connection: Option<Arc<Connection>>,
@@ -103,26 +103,32 @@ impl Services {
             self.limits.check(held.set(request as u64))?;
             connection.reserve(bytes).await
         };
-        reserved.map_err(|Full| {
+        let reserved = reserved.map_err(|Full| {
             self.limits.chassis.count_error(MAX_MEMORY);
             Status::resource_exhausted("the server's --max-memory is reached")
-        })
+        })?;
+        connection.turn(bytes).await;
+        Ok(reserved)
     }
 
-    /// Refuses a message of a reply of many before it is made, if its connection's calls would then hold too much. The
-    /// call keeps room for the `longest` so far.
-    pub(crate) fn check_kept(
+    /// Waits until a message of a reply of many may be made. It is refused if its connection's calls would then hold too
+    /// much; the call keeps room for the `longest` so far.
+    pub(crate) async fn before_message(
         &self,
         connection: Option<&Arc<Connection>>,
         longest: usize,
         length: usize,
     ) -> Result<(), Status> {
-        let more = length.saturating_sub(longest);
-        let Some(connection) = connection.filter(|_| more > SMALL) else {
+        let Some(connection) = connection else {
             return Ok(());
         };
-        self.limits
-            .check(Held::nothing(connection).set(2 * more as u64))
+        let more = length.saturating_sub(longest);
+        if more > SMALL {
+            let held = Held::nothing(connection).set(2 * more as u64);
+            self.limits.check(held)?;
+        }
+        connection.turn(length).await;
+        Ok(())
     }
 
     /// Rejects a reply or a chunk over the limit.
@@ -214,7 +220,10 @@ impl Conversation {
             connection.count_requests(1);
         }
         let length = services.answer_length(&message)?;
-        services.check_kept(self.connection.as_ref(), self.longest, length)?;
+        let connection = self.connection.as_ref();
+        services
+            .before_message(connection, self.longest, length)
+            .await?;
         self.longest = self.longest.max(length);
         answer(message, length).map(Some)
     }
@@ -222,7 +231,11 @@ impl Conversation {
 
 impl Services {
     /// Returns the messages of a ticker, on a schedule that begins now.
-    fn ticks(&self, request: &WatchRequest) -> impl Stream<Item = Result<Tick, Status>> + use<> {
+    fn ticks(
+        &self,
+        request: &WatchRequest,
+        connection: Option<Arc<Connection>>,
+    ) -> impl Stream<Item = Result<Tick, Status>> + use<> {
         let WatchRequest {
             period_us,
             count,
@@ -238,9 +251,12 @@ impl Services {
             (1..=count).filter(move |number| skipped == 0 || !number.is_multiple_of(skipped));
         stream::iter(numbers).then(move |number| {
             let after = period * number;
-            let padding = padding.clone();
+            let (padding, connection) = (padding.clone(), connection.clone());
             async move {
                 time::sleep_until((begun + after).into()).await;
+                if let Some(connection) = connection {
+                    connection.turn(padding.len()).await;
+                }
                 Ok(Tick { number, padding })
             }
         })
@@ -257,8 +273,8 @@ impl Echo for Services {
         let request = request.into_inner();
         let length = request.bytes as usize;
         self.check_length("a message", length)?;
-        self.check_kept(connection.as_ref(), 0, length)?;
-        Ok(Response::new(Box::pin(self.ticks(&request))))
+        self.before_message(connection.as_ref(), 0, length).await?;
+        Ok(Response::new(Box::pin(self.ticks(&request, connection))))
     }
 
     async fn echo(&self, request: Request<EchoRequest>) -> Reply<EchoResponse> {
@@ -347,22 +363,50 @@ mod tests {
     use std::{pin::pin, task::Waker};
 
     use clap::{Args, Command, FromArgMatches};
-    use netping_serving::testing::accepted;
+    use netping_serving::{Chassis, testing::accepted};
 
     use super::*;
+
+    /// Returns the services, whose calls may hold 100 bytes.
+    fn services(chassis: &Arc<Chassis>) -> Services {
+        let flags = ["test", "--max-held", "0", "--max-message", "100"];
+        let flags = GrpcArgs::augment_args(Command::new("test")).get_matches_from(flags);
+        let args = GrpcArgs::from_arg_matches(&flags).unwrap();
+        Services {
+            limits: args.limits(chassis),
+            args,
+            pattern: Pattern::default(),
+        }
+    }
+
+    #[tokio::test]
+    async fn long_replies_of_a_connection_take_turns() {
+        let (accepted, chassis, _) = accepted();
+        let connection = accepted.connection();
+        let services = services(&chassis);
+        let long = 80 << 10;
+        let single = || services.reserve(Some(connection.clone()), 0, long);
+        assert!(single().now_or_never().is_some());
+        assert!(single().now_or_never().is_none());
+        let message = || services.before_message(Some(connection), long, long);
+        assert!(message().now_or_never().is_none());
+        let request = WatchRequest {
+            period_us: 0,
+            count: 1,
+            bytes: 80 << 10,
+            skipped: 0,
+        };
+        let mut ticks = pin!(services.ticks(&request, Some(connection.clone())));
+        assert!(ticks.next().now_or_never().is_none());
+        assert!(ticks.next().await.is_some());
+        assert!(single().await.is_ok() && message().await.is_ok());
+    }
 
     #[tokio::test]
     async fn a_request_whose_reply_waits_for_room_is_held() {
         let (accepted, chassis, _) = accepted();
         let connection = accepted.connection();
-        let flags = ["test", "--max-held", "0", "--max-message", "100"];
-        let flags = GrpcArgs::augment_args(Command::new("test")).get_matches_from(flags);
-        let args = GrpcArgs::from_arg_matches(&flags).unwrap();
-        let services = Services {
-            limits: args.limits(&chassis),
-            args,
-            pattern: Pattern::default(),
-        };
+        let services = services(&chassis);
         let reserve = |request, bytes| services.reserve(Some(connection.clone()), request, bytes);
         let all = reserve(101, 64 << 20).await.unwrap();
         let refused = reserve(101, 5000).await.map_err(|status| status.code());
@@ -373,9 +417,9 @@ mod tests {
         let held = || Held::nothing(connection).set(0);
         assert_eq!(held(), 100);
         // What is left is refused before it is made, and counts no further.
-        let kept = |longest, length| services.check_kept(Some(connection), longest, length);
-        assert!(kept(0, SMALL).is_ok() && kept(SMALL, 2 * SMALL).is_ok());
-        assert!(kept(0, SMALL + 1).is_err());
+        let kept = |longest, length| services.before_message(Some(connection), longest, length);
+        assert!(kept(0, SMALL).await.is_ok() && kept(SMALL, 2 * SMALL).await.is_ok());
+        assert!(kept(0, SMALL + 1).await.is_err());
         assert_eq!(held(), 100);
         drop(all);
         assert!(waiting.await.unwrap().is_some());

@@ -369,6 +369,11 @@ impl Connection {
         Ok(reserved)
     }
 
+    /// Waits until it is this connection's turn to make so much of a reply, by [`ReplyMemory::turn`].
+    pub async fn turn(&self, bytes: usize) {
+        self.tally.replies.turn(bytes).await;
+    }
+
     /// Adds to the number of answered requests.
     pub fn count_requests(&self, requests: u64) {
         self.tally.requests.fetch_add(requests, Ordering::Relaxed);
@@ -498,6 +503,10 @@ impl Guard {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+
+    use tokio::task::yield_now;
+
     use super::*;
 
     #[tokio::test]
@@ -543,6 +552,38 @@ mod tests {
         assert!(next.await.unwrap().is_some());
         connections.set_full(true);
         assert!(connection.reserve(small + 1).await.is_err());
+    }
+
+    #[tokio::test]
+    async fn others_have_their_turn_between_long_replies() {
+        let connections = Arc::new(Connections::default());
+        let guard = connections.admit_task(1).unwrap();
+        let connection = guard.connection();
+        let turns = Arc::<AtomicU64>::default();
+        let replies = [65 << 10; 8].map(|bytes| {
+            let (connection, turns) = (Arc::clone(connection), Arc::clone(&turns));
+            tokio::spawn(async move {
+                connection.turn(bytes).await;
+                turns.load(Ordering::Relaxed)
+            })
+        });
+        let other = tokio::spawn(async move {
+            loop {
+                turns.fetch_add(1, Ordering::Relaxed);
+                yield_now().await;
+            }
+        });
+        let mut made = Vec::new();
+        for reply in replies {
+            made.push(reply.await.unwrap());
+        }
+        other.abort();
+        // One in each turn.
+        assert!(made[0] + 7 <= made[7], "{made:?}");
+        // Those that fit into the turn do not wait, and small ones never.
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let mut waits = |kib: usize| pin!(connection.turn(kib << 10)).poll(&mut cx).is_pending();
+        assert_eq!([128, 4, 63, 5].map(&mut waits), [true, false, false, true]);
     }
 
     #[test]

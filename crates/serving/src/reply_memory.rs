@@ -5,13 +5,19 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::{
+    sync::{Mutex, OwnedSemaphorePermit, Semaphore},
+    task::yield_now,
+};
 
 /// Memory that the replies of a connection may hold, in KiB.
 const MOST: u32 = 64 << 10;
 
 /// Length up to which a reply is not counted, in bytes.
 pub const SMALL: usize = 4 << 10;
+
+/// Bytes of replies that a connection makes in one turn, unless a single one is longer.
+const TURN: usize = 128 << 10;
 
 /// A part of a connection's memory, which is free again once all clones are dropped.
 pub type Reserved = Arc<OwnedSemaphorePermit>;
@@ -28,6 +34,8 @@ pub const MAX_MEMORY: &str = "max_memory";
 pub(crate) struct ReplyMemory {
     /// KiB that replies may still hold; made for the first reply that is counted.
     free: OnceLock<Arc<Semaphore>>,
+    /// Bytes of the replies that were made in this turn.
+    made: Mutex<usize>,
     /// True while the peer takes nothing: the last write had to wait.
     is_blocked: AtomicBool,
 }
@@ -62,5 +70,19 @@ impl ReplyMemory {
         let free = Arc::clone(self.free.get_or_init(all));
         // The semaphore is never closed.
         free.acquire_many_owned(kib).await.ok().map(Arc::new)
+    }
+
+    /// Waits until it is the connection's turn to make so much of a reply; not for a small one. Without this, a peer that
+    /// asks for many at once would have them all made before others are served.
+    pub async fn turn(&self, bytes: usize) {
+        if bytes <= SMALL {
+            return;
+        }
+        let mut made = self.made.lock().await;
+        if *made + bytes > TURN {
+            yield_now().await;
+            *made = 0;
+        }
+        *made += bytes;
     }
 }

@@ -218,7 +218,9 @@ impl Calls {
         let wait = self.waits.spawn(async move {
             let waiting = async {
                 load.apply().await;
-                connection.reserve(reply).await
+                let reserved = connection.reserve(reply).await?;
+                connection.turn(reply).await;
+                Ok(reserved)
             };
             let reserved = match deadline {
                 None => Some(waiting.await),
