@@ -98,7 +98,7 @@ pub(crate) fn reason(kind: &str) -> Reason {
     }
 }
 
-/// Units of a task's budget that a request takes. tokio gives the task 128 for each turn.
+/// Units of a task's budget that a further request takes. tokio gives the task 128 for each turn.
 const UNITS: u64 = 8;
 
 /// Length of a request, in bytes, below which no more than a [`PART`] is read next.
@@ -107,10 +107,10 @@ const DENSE: u64 = 512;
 /// Bytes in which the requests of a turn are few, however short they are.
 const PART: usize = 1024;
 
-/// Spends from the task's budget for each request, besides a unit for the read. h2 takes in one turn all that can be
-/// read; without budget nothing can until the other tasks have had their turn.
+/// Spends from the task's budget for each request of a read but the first, for which the read spends a unit. h2 takes in
+/// one turn all that can be read; without budget nothing can until the other tasks have had their turn.
 fn spend(cx: &mut Context<'_>, requests: u64) {
-    for _ in 0..requests * UNITS {
+    for _ in 0..requests.saturating_sub(1) * UNITS {
         match coop::poll_proceed(cx) {
             Poll::Ready(unit) => unit.made_progress(),
             Poll::Pending => return,
@@ -154,7 +154,7 @@ impl AsyncRead for ConnectedStream {
             .take(&buf.filled()[before..], this.connection.is_active());
         this.connection.count_bytes(counted);
         let requests = this.received.take_requests();
-        this.is_dense = requests * DENSE > (buf.filled().len() - before) as u64;
+        this.is_dense = requests > 1 && requests * DENSE > (buf.filled().len() - before) as u64;
         spend(cx, requests);
         if this.connection.count_control(this.received.take_control()) {
             this.chassis.count_error(CONTROL_FRAMES);

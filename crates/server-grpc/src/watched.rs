@@ -14,7 +14,7 @@ use tonic::{
     body::Body,
     codegen::{
         Service,
-        http::{Request, Response},
+        http::{HeaderName, Request, Response},
     },
 };
 
@@ -31,6 +31,9 @@ pub(crate) const BENCHMARK: &str = "/grpc.testing.BenchmarkService/";
 
 /// The path of an echo of messages.
 const CHAT: &str = "/echopb.Echo/Chat";
+
+/// The header of the caller's deadline. A text would be checked anew for each request.
+static TIMEOUT: HeaderName = HeaderName::from_static(deadline::TIMEOUT);
 
 /// All RPCs of one server.
 #[derive(Clone)]
@@ -57,7 +60,7 @@ where
         let connection = request.extensions().get::<Arc<Connection>>().cloned();
         let active = connection.as_ref().map(Active::begin);
         let limits = self.limits.clone();
-        let timeout = request.headers().get(deadline::TIMEOUT);
+        let timeout = request.headers().get(&TIMEOUT);
         let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
         let deadline = deadline::deadline(timeout);
         let path = request.uri().path();
