@@ -73,7 +73,7 @@ impl BenchmarkService for Services {
         let connection = self.begin(&request).await;
         let length = self.response_length(request.get_ref())?;
         drop(request);
-        let reserved = self.reserve(connection, 0, length).await?;
+        let reserved = self.reserve(connection.as_ref(), 0, length).await?;
         Ok(holding(response(length), reserved, PART))
     }
 
@@ -109,7 +109,7 @@ impl BenchmarkService for Services {
         while let Some(request) = self.next_request(&mut requests).await? {
             length = self.response_length(&request)?;
         }
-        let reserved = self.reserve(connection, 0, length).await?;
+        let reserved = self.reserve(connection.as_ref(), 0, length).await?;
         Ok(holding(response(length), reserved, PART))
     }
 
