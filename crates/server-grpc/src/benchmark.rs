@@ -92,7 +92,7 @@ impl BenchmarkService for Services {
             };
             let length = services.response_length(&request)?;
             let open = connection.as_ref();
-            services.before_message(open, longest, length).await?;
+            let _held = services.before_message(open, longest, length).await?;
             let state = (services, connection, longest.max(length));
             Ok(Some((response(length), (state, requests))))
         });

@@ -112,23 +112,24 @@ impl Services {
     }
 
     /// Waits until a message of a reply of many may be made. It is refused if its connection's calls would then hold too
-    /// much; the call keeps room for the `longest` so far.
+    /// much; the call keeps room for the `longest` so far. What is returned counts the message until it is made.
     pub(crate) async fn before_message(
         &self,
         connection: Option<&Arc<Connection>>,
         longest: usize,
         length: usize,
-    ) -> Result<(), Status> {
+    ) -> Result<Option<Held>, Status> {
         let Some(connection) = connection else {
-            return Ok(());
+            return Ok(None);
         };
         let more = length.saturating_sub(longest);
+        let mut held = None;
         if more > SMALL {
-            let held = Held::nothing(connection).set(2 * more as u64);
-            self.limits.check(held)?;
+            let held = held.insert(Held::nothing(connection));
+            self.limits.check(held.set(2 * more as u64))?;
         }
         connection.turn(length).await;
-        Ok(())
+        Ok(held)
     }
 
     /// Rejects a reply or a chunk over the limit.
@@ -245,7 +246,7 @@ impl Conversation {
         }
         let length = services.answer_length(&message)?;
         let connection = self.connection.as_ref();
-        services
+        let _held = services
             .before_message(connection, self.longest, length)
             .await?;
         self.longest = self.longest.max(length);
