@@ -12,7 +12,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
     reply_body::PART,
-    services::{Reply, Services, holding},
+    services::{Reply, Services, holding, turn},
 };
 
 /// The contents of payloads that are not longer.
@@ -42,9 +42,7 @@ impl Services {
 /// Returns responses of one length, without end.
 fn endless(connection: Option<Arc<Connection>>, length: usize) -> Responses {
     Box::pin(stream::unfold(connection, move |connection| async move {
-        if let Some(connection) = &connection {
-            connection.turn(length).await;
-        }
+        turn(connection.as_ref(), length).await;
         Some((Ok(response(length)), connection))
     }))
 }
@@ -92,7 +90,8 @@ impl BenchmarkService for Services {
             };
             let length = services.response_length(&request)?;
             let open = connection.as_ref();
-            let _held = services.before_message(open, longest, length).await?;
+            let _held = services.count_message(open, longest, length)?;
+            turn(open, length).await;
             let state = (services, connection, longest.max(length));
             Ok(Some((response(length), (state, requests))))
         });
@@ -119,7 +118,7 @@ impl BenchmarkService for Services {
     ) -> Reply<Self::StreamingFromServerStream> {
         let connection = self.begin(&request).await;
         let length = self.response_length(request.get_ref())?;
-        self.before_message(connection.as_ref(), 0, length).await?;
+        self.count_message(connection.as_ref(), 0, length)?;
         Ok(Response::new(endless(connection, length)))
     }
 
@@ -133,7 +132,7 @@ impl BenchmarkService for Services {
             return Ok(Response::new(Box::pin(stream::empty())));
         };
         let length = self.response_length(&first)?;
-        self.before_message(connection.as_ref(), 0, length).await?;
+        self.count_message(connection.as_ref(), 0, length)?;
         let services = self.clone();
         let mut responses = endless(connection, length);
         // Requests are read beside the responses, and only their end matters.
