@@ -52,7 +52,7 @@ pub enum Moment {
 }
 
 /// Longest time in which a server that was full serves again, in tries that are half a second apart.
-const FULL: usize = 10;
+const FULL: usize = 3;
 
 impl Moment {
     /// Returns true if an honest client is served at this moment.

@@ -71,8 +71,8 @@ pub struct CommonArgs {
     /// Close a connection whose client takes less than 16 KiB of a waiting reply in this time; 0s: never
     #[arg(long, default_value = "30s", value_parser = parse_duration, value_name = "TIME")]
     pub reply_timeout: Duration,
-    /// Refuse connections while the process holds more memory, in bytes [default: half of the
-    /// machine's, or of what its cgroup may use]
+    /// While the process holds more memory, in bytes, close the connections that hold most, and refuse
+    /// new ones if that is not enough [default: half of the machine's, or of what its cgroup may use]
     #[arg(long, value_name = "BYTES", value_parser = bytes_in::<u64>(1..))]
     pub max_memory: Option<u64>,
     /// Time for requests in flight to finish after SIGTERM or SIGINT

@@ -67,8 +67,8 @@ pub struct Chassis {
     /// The load that each request causes beyond its reply.
     pub load: LoadArgs,
     last_log: Mutex<Option<Instant>>,
-    /// Bytes that the connections held which were closed for lack of memory, and when the last of them was.
-    freeing: Mutex<Option<(u64, Instant)>>,
+    /// Bytes that connections held which were closed for lack of memory, and when they were.
+    freeing: Mutex<Vec<(u64, Instant)>>,
 }
 
 impl Chassis {
@@ -96,7 +96,7 @@ impl Chassis {
             },
             load: args.load,
             last_log: Mutex::new(None),
-            freeing: Mutex::new(None),
+            freeing: Mutex::default(),
         }
     }
 
@@ -197,47 +197,45 @@ impl Chassis {
         self.log_rarely(|| tracing::warn!("no thread for a connection: {error}"));
     }
 
-    /// Closes overdue connections. While the process holds too much memory, refuses new ones, and closes those that
-    /// hold most.
+    /// Closes overdue connections, and while the process holds too much memory, those that hold most. Where that is not
+    /// enough, refuses new ones.
     pub(crate) fn reap(&self) {
-        let excess = || own_resident_bytes()?.checked_sub(self.max_memory?);
-        let excess = excess().filter(|excess| *excess > 0);
-        self.connections.set_full(excess.is_some());
-        if excess.is_some() {
-            give_memory_back();
-        }
-        let closed = self.close_largest(excess.unwrap_or(0));
-        for _ in 0..closed {
-            self.count_error(MAX_MEMORY);
-        }
-        if closed > 0 {
-            tracing::warn!(
-                closed,
-                "--max-memory is reached: closing the connections that hold most"
-            );
-        }
+        let memory = || Some((own_resident_bytes()?, self.max_memory?));
+        let lacking = memory().map_or(0, |(resident, most)| self.relieve(resident, most));
+        self.connections.set_full(lacking > 0);
         for kind in self.connections.reap(self.deadlines) {
             self.count_deadline(kind);
         }
     }
 
-    /// Closes the connections that hold most, if the process has `excess` bytes too much; returns their number. What was
-    /// closed before is not closed for once more.
-    fn close_largest(&self, excess: u64) -> usize {
+    /// Where the process has more `resident` bytes than the `most` that it may have, closes the connections that hold
+    /// most, until it should come down to three quarters of this; returns how many bytes it has too many without these.
+    /// What closed connections held is on its way back to the system, and counts no longer, up to half of `most`.
+    fn relieve(&self, resident: u64, most: u64) -> u64 {
         let now = clock::now();
         // Every change is a single step.
         let mut freeing = self.freeing.lock().unwrap_or_else(PoisonError::into_inner);
-        let recent = freeing.filter(|(_, since)| now - *since < FREEING);
-        let before = recent.map_or(0, |(bytes, _)| bytes);
-        let lacking = excess.saturating_sub(before);
-        if lacking == 0 {
+        freeing.retain(|(_, since)| now - *since < FREEING);
+        let excess = resident.saturating_sub(most);
+        if excess == 0 {
             return 0;
         }
-        let (closed, bytes) = self.connections.close_largest(lacking);
-        if closed > 0 {
-            *freeing = Some((before + bytes, now));
+        give_memory_back();
+        let before: u64 = freeing.iter().map(|(bytes, _)| bytes).sum();
+        let lacking = (excess + most / 4).saturating_sub(before);
+        let rest = resident.saturating_sub(before);
+        let (closed, bytes) = self.connections.close_largest(lacking, rest);
+        for _ in 0..closed {
+            self.count_error(MAX_MEMORY);
         }
-        closed
+        if closed > 0 {
+            freeing.push((bytes, now));
+            tracing::warn!(
+                closed,
+                "--max-memory is reached: closing the connections that hold most"
+            );
+        }
+        excess.saturating_sub((before + bytes).min(most / 2))
     }
 
     /// Lets all connections finish. Closes those whose peers have nothing in flight, but do not answer a
@@ -295,4 +293,55 @@ fn give_memory_back() {
 pub(crate) fn set_no_delay(stream: &impl AsFd) {
     // It fails only on a connection that is gone already, which the first read shows.
     let _ = SockRef::from(stream).set_tcp_nodelay(true);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{connection::Held, testing::accepted};
+
+    const MIB: u64 = 1 << 20;
+
+    #[tokio::test]
+    async fn memory_that_closed_connections_held_counts_no_longer() {
+        let (accepted, chassis, _) = accepted();
+        let others = [(); 3].map(|()| chassis.admit_task().unwrap());
+        let held = |connection, mib| {
+            let mut held = Held::nothing(connection);
+            held.set(mib * MIB);
+            held
+        };
+        let _held = [
+            held(accepted.connection(), 8),
+            held(others[0].connection(), 7),
+            held(others[1].connection(), 6),
+        ];
+        let closed = || chassis.freeing.lock().unwrap().len();
+        let relieve = |resident, most| chassis.relieve(resident * MIB, most * MIB) / MIB;
+        assert_eq!((relieve(40, 40), closed()), (0, 0));
+        // A quarter of what it may have is freed besides.
+        assert_eq!((relieve(43, 40), closed()), (0, 1));
+        assert_eq!((relieve(45, 40), closed()), (0, 1));
+        assert_eq!((relieve(46, 40), closed()), (0, 2));
+        // All have been closed: they held 21 MiB, of which those who are admitted may count on 20.
+        assert_eq!((relieve(61, 40), closed()), (1, 2));
+        for (_, since) in &mut *chassis.freeing.lock().unwrap() {
+            *since -= FREEING;
+        }
+        assert_eq!((relieve(46, 40), closed()), (6, 0));
+    }
+
+    #[tokio::test]
+    async fn connections_hold_no_more_than_the_process() {
+        let (accepted, chassis, _) = accepted();
+        let other = chassis.admit_task().unwrap();
+        let mut held = [accepted.connection(), other.connection()].map(|own| Held::nothing(own));
+        for held in &mut held {
+            held.set(100 * MIB);
+        }
+        // Both had 15 MiB, of which those who are admitted may count on five.
+        assert_eq!(chassis.relieve(30 * MIB, 10 * MIB), 15 * MIB);
+        let closed = [accepted.connection(), other.connection()].map(|own| own.closed());
+        assert_eq!(closed, [Some(MAX_MEMORY); 2]);
+    }
 }

@@ -211,12 +211,14 @@ impl Connections {
     }
 
     /// Closes the connections that hold most, until these held `bytes` together; returns their number, and the bytes that
-    /// they held. Those that hold little stay.
-    pub fn close_largest(&self, bytes: u64) -> (usize, u64) {
+    /// they held. Those that hold little stay. Where all of them seem to hold more than the process, which has so many
+    /// `resident` bytes, they hold as much less.
+    pub fn close_largest(&self, bytes: u64, resident: u64) -> (usize, u64) {
         let open = self.lock();
         let holding = open.entries.iter().map(|(_, entry)| entry);
         let holding = holding.filter(|entry| entry.tally.closed.get().is_none());
         let mut holding: Vec<_> = holding.map(|own| (own.tally.memory(), own)).collect();
+        let all: u64 = holding.iter().map(|(memory, _)| memory).sum();
         holding.retain(|(memory, _)| *memory >= LITTLE);
         holding.sort_by_key(|(memory, _)| Reverse(*memory));
         let (mut closed, mut freed) = (0, 0);
@@ -224,7 +226,8 @@ impl Connections {
             if freed >= bytes {
                 break;
             }
-            freed += memory;
+            let share = u128::from(memory) * u128::from(resident.min(all)) / u128::from(all);
+            freed += share as u64;
             closed += 1;
             entry.close(MAX_MEMORY);
         }
@@ -264,12 +267,15 @@ mod tests {
                 .each_ref()
                 .map(|own| own.connection().closed().is_some())
         };
-        assert_eq!(connections.close_largest(1), (1, 5 << 20));
+        assert_eq!(connections.close_largest(1, 1 << 30), (1, 5 << 20));
         assert_eq!(closed(), [false, false, true, false]);
         // One that is closed already frees nothing more.
-        assert_eq!(connections.close_largest((3 << 20) + 1), (2, 4 << 20));
+        assert_eq!(
+            connections.close_largest((3 << 20) + 1, 1 << 30),
+            (2, 4 << 20)
+        );
         assert_eq!(closed(), [true, false, true, true]);
-        assert_eq!(connections.close_largest(1), (0, 0));
+        assert_eq!(connections.close_largest(1, 1 << 30), (0, 0));
         drop(held);
         assert!(
             guards
