@@ -210,7 +210,7 @@ impl Chassis {
 
     /// Where the process has more `resident` bytes than the `most` that it may have, closes the connections that hold
     /// most, until it should come down to three quarters of this; returns how many bytes it has too many without these.
-    /// What closed connections held is on its way back to the system, and counts no longer, up to half of `most`.
+    /// Memory of connections that were closed in the last two seconds counts as free, up to half of `most`.
     fn relieve(&self, resident: u64, most: u64) -> u64 {
         let now = clock::now();
         // Every change is a single step.

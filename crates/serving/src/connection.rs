@@ -147,7 +147,7 @@ pub struct Connections {
     open: Mutex<Open>,
     emptied: Notify,
     periods: Periods,
-    /// True while the process holds more memory than it may.
+    /// True while the process holds too much memory for further connections and long replies.
     is_full: AtomicBool,
 }
 
@@ -208,12 +208,12 @@ impl Connections {
         self.insert(Handle::Socket(Arc::clone(socket)), limit)
     }
 
-    /// Notes whether the process holds more memory than it may.
+    /// Notes whether the process holds too much memory for further connections and long replies.
     pub fn set_full(&self, is_full: bool) {
         self.is_full.store(is_full, Ordering::Relaxed);
     }
 
-    /// Returns true if the process holds more memory than it may.
+    /// Returns true if the process holds too much memory for further connections and long replies.
     pub fn is_full(&self) -> bool {
         self.is_full.load(Ordering::Relaxed)
     }
@@ -360,7 +360,7 @@ impl Connection {
     /// Waits until a reply of `bytes` may be made, by [`ReplyMemory::reserve`].
     ///
     /// # Errors
-    /// Fails with [`Full`] while the process holds more memory than it may.
+    /// Fails with [`Full`] while the process holds too much memory.
     pub async fn reserve(&self, bytes: usize) -> Result<Option<Reserved>, Full> {
         let reserved = self.tally.replies.reserve(bytes).await;
         if reserved.is_some() && self.connections.is_full() {

@@ -211,8 +211,8 @@ impl Connections {
     }
 
     /// Closes the connections that hold most, until these held `bytes` together; returns their number, and the bytes that
-    /// they held. Those that hold little stay. Where all of them seem to hold more than the process, which has so many
-    /// `resident` bytes, they hold as much less.
+    /// they held. Those that hold little stay. If together they would hold more than the `resident` bytes of the process,
+    /// each counts for its share of these.
     pub fn close_largest(&self, bytes: u64, resident: u64) -> (usize, u64) {
         let open = self.lock();
         let holding = open.entries.iter().map(|(_, entry)| entry);
