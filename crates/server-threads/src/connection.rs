@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::BytesMut;
-use netping_protocol::codec::{Codec, LINGER, Limits, Violation};
+use netping_protocol::codec::{Codec, LINGER, Limits, PART, Violation};
 use netping_serving::{Chassis, Connection, Held, Wait};
 use rustls::ServerConnection;
 
@@ -126,6 +126,9 @@ impl ConnectionThread {
             held.set(input.capacity() as u64);
             self.write_all([output, &[]])?;
             output.clear();
+            if output.capacity() > PART {
+                *output = BytesMut::new();
+            }
             if !is_partial && filled > 0 {
                 is_partial = true;
                 self.connection.note_partial(true);

@@ -88,6 +88,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
                 self.stream.flush().await?;
             }
             buffers::give(&mut self.output);
+            // A large one took the replies to pipelined requests, which may never come again.
+            self.output = BytesMut::new();
             match self.read().await {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}
@@ -123,8 +125,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
                 self.output.clear();
             }
         }
-        let answered = self.input.len() - left.len();
-        if left.is_empty() {
+        let rest = left.len();
+        if rest == 0 {
             buffers::give(&mut self.input);
             // A large one stays, unless that is too much.
             if self.held.set(self.input.capacity() as u64) > self.most_held {
@@ -133,7 +135,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
             }
             return Ok(());
         }
-        self.input.advance(answered);
+        let answered = self.input.len() - rest;
+        if answered > 0 {
+            // To the front, so that its capacity is all the memory that it has.
+            self.input.copy_within(answered.., 0);
+            self.input.truncate(rest);
+        }
         let room = self.codec.room().max(BUFFER / 2);
         if self.input.capacity() - self.input.len() < room {
             self.input.reserve(room);
@@ -202,4 +209,72 @@ pub async fn goodbye<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, last: &[
     };
     // The connection is done, however this ends.
     let _ = time::timeout(LINGER, goodbye).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::{Context, Waker};
+
+    use netping_protocol::{
+        codec::Limits,
+        frame::{Reply, RequestHeader},
+    };
+    use tokio::io::{DuplexStream, duplex};
+
+    use super::*;
+    use crate::testing::accepted;
+
+    fn frame(payload: usize, reply: Reply) -> Vec<u8> {
+        let header = RequestHeader {
+            payload: payload as u32,
+            reply,
+        };
+        [&header.encode()[..], &vec![7; payload]].concat()
+    }
+
+    /// Calls `look` when all of each part has been served that can be.
+    async fn after_each(parts: &[&[u8]], mut look: impl FnMut(&Echo<'_, DuplexStream>)) {
+        let (accepted, chassis, _) = accepted();
+        let (mut ours, mut theirs) = duplex(8 << 20);
+        let connection = accepted.connection();
+        let mut echo = Echo {
+            stream: &mut ours,
+            codec: Codec::frames(Limits::default()),
+            connection,
+            chassis: &chassis,
+            input: BytesMut::new(),
+            output: BytesMut::new(),
+            begun: None,
+            held: Held::nothing(connection),
+            most_held: u64::MAX,
+        };
+        for part in parts {
+            theirs.write_all(part).await.unwrap();
+            let served = tokio::task::unconstrained(echo.run());
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(pin!(served).poll(&mut context).is_pending());
+            look(&echo);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_connection_holds_is_all_the_memory_of_its_input() {
+        let small = frame(100, Reply::Bytes(1));
+        let large = [frame(3 << 20, Reply::Bytes(1)), small[..1].to_vec()].concat();
+        let mut held = Vec::new();
+        after_each(&[&large, &small[1..], &small], |echo| {
+            held.push(echo.held.bytes() >> 20);
+        })
+        .await;
+        assert!(held.iter().all(|mib| *mib >= 3), "{held:?}");
+    }
+
+    #[tokio::test]
+    async fn a_connection_keeps_no_memory_of_replies() {
+        let replies = [65_529, 65_536].map(|length| frame(1, Reply::Bytes(length)));
+        after_each(&[&replies.concat()], |echo| {
+            assert_eq!((echo.output.capacity(), echo.input.capacity()), (0, 0));
+        })
+        .await;
+    }
 }
