@@ -13,7 +13,7 @@ use nix::sys::signal::Signal;
 
 use crate::{
     Fault, Kind, Outcome, counted,
-    frames::{ECHO, LARGE_ECHO, opening, request},
+    frames::{ECHO, LARGE_ECHO, PREFACE, opening, request},
     lines::large_frame,
     memory::rest,
     peer::{PATIENCE, Peer},
@@ -21,7 +21,7 @@ use crate::{
     serves, word,
 };
 
-pub const FAULTS: [Fault; 6] = [
+pub const FAULTS: [Fault; 7] = [
     Fault {
         what: "no file descriptors left",
         promised: "less than 0.3 s of CPU in 1 s, and served afterwards",
@@ -44,7 +44,13 @@ pub const FAULTS: [Fault; 6] = [
         what: "silent peers at --max-connections",
         promised: "others served within 3 s, counted",
         servers: Kind::is_tcp,
-        try_it: makes_room,
+        try_it: |kind| makes_room(kind, &[]),
+    },
+    Fault {
+        what: "peers with half a preface at --max-connections",
+        promised: "others served within 3 s, counted",
+        servers: Kind::is_grpc,
+        try_it: |kind| makes_room(kind, &PREFACE[..9]),
     },
     Fault {
         what: "a connection above --max-memory",
@@ -132,11 +138,15 @@ fn too_many(kind: &Kind) -> Outcome {
     Outcome::new(closed.is_some() && is_counted, came).and(honest, word(honest))
 }
 
-fn makes_room(kind: &Kind) -> Outcome {
+/// Takes all places with peers that have sent so much.
+fn makes_room(kind: &Kind, sent: &[u8]) -> Outcome {
     let server = kind.start(&["--max-connections", "3"]);
-    let peers: Vec<_> = (0..3)
-        .map(|_| Peer::new(&server, &kind.connector))
-        .collect();
+    let begun = |_| {
+        let mut peer = Peer::new(&server, &kind.connector);
+        peer.send(sent, PATIENCE).expect("a peer");
+        peer
+    };
+    let peers: Vec<_> = (0..3).map(begun).collect();
     let begun = time_of_day();
     let mut took = None;
     while took.is_none() && time_of_day() - begun < 3.0 {

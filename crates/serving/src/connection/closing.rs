@@ -2,6 +2,7 @@
 
 use std::{
     cmp::Reverse,
+    mem,
     sync::atomic::{AtomicU64, Ordering},
     time::{Duration, Instant},
 };
@@ -23,7 +24,7 @@ pub struct Deadlines {
     pub first_byte: Duration,
     /// Bytes of a preface; 0: none.
     pub preface: u64,
-    /// Longest time without traffic; zero: unlimited.
+    /// Longest time in which nothing comes; zero: unlimited.
     pub idle: Duration,
     /// Time limit for a request to come.
     pub request: RequestLimit,
@@ -183,8 +184,8 @@ impl Connections {
             let is_ready = tally.ready.load(Ordering::Relaxed);
             let begun = is_ready && (counts.0 > 0 || counts.1 >= deadlines.preface);
             // Single bytes of a preface do not count as a change, or they would postpone the deadline.
-            if counts != seen.counts && begun {
-                (seen.counts, seen.changed) = (counts, now);
+            if mem::replace(&mut seen.counts, counts) != counts && begun {
+                seen.changed = now;
             }
             let partial = tally.partial.load(Ordering::Relaxed);
             if partial != seen.partial.0 {
@@ -301,6 +302,24 @@ mod tests {
         assert_eq!(connections.reap(DEADLINES), ["first_byte_timeout"]);
         guard.connection.count_bytes(1);
         assert!(connections.reap(DEADLINES).is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_part_of_a_preface_does_not_keep_a_place() {
+        let connections = Arc::new(Connections::default());
+        let guard = connections.admit_task(1).unwrap();
+        guard.connection.set_ready();
+        guard.connection.count_bytes(3);
+        let deadlines = Deadlines {
+            first_byte: Duration::ZERO,
+            ..DEADLINES
+        };
+        assert!(connections.reap(deadlines).is_empty());
+        let long_ago = clock::now().checked_sub(IDLE).unwrap();
+        connections.lock().entries[guard.connection.key]
+            .seen
+            .changed = long_ago;
+        assert!(connections.make_room());
     }
 
     #[test]
