@@ -57,9 +57,15 @@ impl HostCounters {
     }
 }
 
-/// Returns the time for which this process's cgroup was throttled.
+/// Returns the time for which this process's cgroup and those above it were throttled.
 fn throttled() -> Option<Duration> {
-    let text = cgroup::read("cpu", &["cpu.stat"])?;
+    let texts = cgroup::read("cpu", &["cpu.stat"]);
+    let all = texts.iter().filter_map(|text| throttled_of(text));
+    all.reduce(|one, other| one + other)
+}
+
+/// Returns the time for which a cgroup was throttled by its own limit, which one at the root does not have.
+fn throttled_of(text: &str) -> Option<Duration> {
     let value = |name: &str| {
         let mut lines = text.lines();
         lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
@@ -92,6 +98,17 @@ mod tests {
         let cores = std::fs::read_to_string("/proc/cpuinfo").unwrap();
         let cores = cores.lines().filter(|line| line.starts_with("processor"));
         assert_eq!(counters.cores, Some(cores.count() as u64));
+    }
+
+    #[test]
+    fn a_cgroup_tells_how_long_it_was_throttled() {
+        let time = |text| throttled_of(text).map(|time| time.as_nanos());
+        assert_eq!(
+            time("usage_usec 9\nnr_throttled 2\nthrottled_usec 7\n"),
+            Some(7000)
+        );
+        assert_eq!(time("nr_periods 3\nthrottled_time 7\n"), Some(7));
+        assert_eq!(time("usage_usec 9\n"), None);
     }
 
     #[test]

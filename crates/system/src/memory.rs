@@ -20,18 +20,20 @@ fn peak_of(status: &str) -> Option<u64> {
     proc::bytes(proc::value(status, "VmHWM")?)
 }
 
-/// Returns the memory of the machine, or what this process's cgroup may use of it, in bytes.
+/// Returns the memory of the machine, or what this process's cgroup and those above it may use of it, in bytes.
 pub fn available() -> Option<u64> {
     let memory = proc::read("/proc/meminfo")?;
-    let limit = cgroup::read("memory", &["memory.max", "memory.limit_in_bytes"]);
-    available_of(&memory, limit.as_deref())
+    let limits = cgroup::read("memory", &["memory.max", "memory.limit_in_bytes"]);
+    available_of(&memory, limits.iter().map(String::as_str))
 }
 
-fn available_of(memory: &str, limit: Option<&str>) -> Option<u64> {
+fn available_of<'a>(memory: &str, limits: impl IntoIterator<Item = &'a str>) -> Option<u64> {
     let machine = proc::bytes(proc::value(memory, "MemTotal")?)?;
     // Version 2 writes "max" where there is no limit, and version 1 a very large number.
-    let limit = limit.and_then(|text| text.trim().parse().ok());
-    Some(machine.min(limit.unwrap_or(u64::MAX)))
+    let limits = limits
+        .into_iter()
+        .filter_map(|text| text.trim().parse().ok());
+    Some(limits.fold(machine, u64::min))
 }
 
 #[cfg(test)]
@@ -59,10 +61,17 @@ mod tests {
     fn a_limit_below_the_memory_of_the_machine_counts() {
         let memory = "MemTotal:       24684084 kB\nMemFree:         2072064 kB\n";
         let machine = Some(24_684_084 * 1024);
-        assert_eq!(available_of(memory, None), machine);
-        assert_eq!(available_of(memory, Some("max\n")), machine);
-        assert_eq!(available_of(memory, Some("9223372036854771712\n")), machine);
-        assert_eq!(available_of(memory, Some("1000000\n")), Some(1_000_000));
-        assert_eq!(available_of("MemFree: 1 kB\n", Some("5")), None);
+        assert_eq!(available_of(memory, []), machine);
+        assert_eq!(available_of(memory, ["max\n"]), machine);
+        assert_eq!(available_of(memory, ["9223372036854771712\n"]), machine);
+        assert_eq!(available_of(memory, ["1000000\n"]), Some(1_000_000));
+        for limits in [
+            ["max\n", "7000\n"],
+            ["7000\n", "8000\n"],
+            ["8000\n", "7000\n"],
+        ] {
+            assert_eq!(available_of(memory, limits), Some(7000));
+        }
+        assert_eq!(available_of("MemFree: 1 kB\n", ["5"]), None);
     }
 }
