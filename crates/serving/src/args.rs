@@ -61,7 +61,7 @@ pub struct CommonArgs {
     /// Time limit for the handshake of a connection, and for the preface of HTTP/2; 0s: none
     #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME")]
     pub first_byte_timeout: Duration,
-    /// Close a connection without traffic after this time; 0s: never
+    /// Close a connection on which nothing has come for this time; 0s: never
     #[arg(long, default_value = "1h", value_parser = parse_duration, value_name = "TIME")]
     pub idle_timeout: Duration,
     /// Time limit for a request, from its first byte to its last, and one second more for each 64 KiB

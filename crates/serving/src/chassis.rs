@@ -20,6 +20,7 @@ use crate::{
     args::{CommonArgs, LoadArgs},
     clock,
     connection::{Connections, Deadlines, Ending, MAX_CONNECTIONS},
+    metrics::MAX_SCRAPES,
     reply_memory::MAX_MEMORY,
     request_limit::RequestLimit,
     shutdown::Shutdown,
@@ -32,7 +33,7 @@ pub(crate) const REAP_INTERVAL: Duration = Duration::from_millis(100);
 const BACK_OFF: Duration = Duration::from_millis(100);
 
 /// Time in which closed connections free their memory, and the allocator gives it back to the system.
-const FREEING: Duration = Duration::from_secs(2);
+const FREEING: Duration = Duration::from_secs(3);
 
 /// Time that connections get to end after the drain has closed them.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
@@ -40,8 +41,11 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// Time in which the peers of a protocol with a goodbye answer it.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// File descriptors reserved for everything but connections.
+/// File descriptors reserved for everything but connections and the readers of metrics.
 const RESERVED_FILES: u64 = 64;
+
+/// File descriptors of a runtime: its poll, its timer's wake and a listener of its own.
+const RUNTIME_FILES: u64 = 4;
 
 /// Least time between two log messages about refused or failed connections.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
@@ -75,9 +79,10 @@ impl Chassis {
     pub(crate) fn new(args: &CommonArgs, profile: Profile, shutdown: Shutdown) -> Self {
         memory::refuse_huge_pages();
         let files = limits::raise_open_files();
-        let spare = files - RESERVED_FILES.min(files / 2);
-        let affordable = (spare / profile.files_per_connection) as usize;
         let cores = cores::own().len();
+        let others = RESERVED_FILES + MAX_SCRAPES as u64 + RUNTIME_FILES * cores as u64;
+        let spare = files - others.min(files / 2);
+        let affordable = (spare / profile.files_per_connection) as usize;
         Self {
             shutdown,
             connections: Arc::default(),
@@ -210,7 +215,8 @@ impl Chassis {
 
     /// Where the process has more `resident` bytes than the `most` that it may have, closes the connections that hold
     /// most, until it should come down to three quarters of this; returns how many bytes it has too many without these.
-    /// Memory of connections that were closed in the last two seconds counts as free, up to half of `most`.
+    /// Memory of connections that were closed in the last three seconds counts as free: up to `most`, since new ones may
+    /// have it by now, and for those that are to be admitted up to half of `most`.
     fn relieve(&self, resident: u64, most: u64) -> u64 {
         let now = clock::now();
         // Every change is a single step.
@@ -221,7 +227,11 @@ impl Chassis {
             return 0;
         }
         give_memory_back();
-        let before: u64 = freeing.iter().map(|(bytes, _)| bytes).sum();
+        let before = freeing
+            .iter()
+            .map(|(bytes, _)| bytes)
+            .sum::<u64>()
+            .min(most);
         let lacking = (excess + most / 4).saturating_sub(before);
         let rest = resident.saturating_sub(before);
         let (closed, bytes) = self.connections.close_largest(lacking, rest);
@@ -329,6 +339,22 @@ mod tests {
             *since -= FREEING;
         }
         assert_eq!((relieve(46, 40), closed()), (6, 0));
+    }
+
+    #[tokio::test]
+    async fn however_much_was_closed_a_process_that_grows_closes_more() {
+        let (accepted, chassis, _) = accepted();
+        let mut held = Held::nothing(accepted.connection());
+        held.set(8 * MIB);
+        chassis
+            .freeing
+            .lock()
+            .unwrap()
+            .push((1000 * MIB, clock::now()));
+        chassis.relieve(70 * MIB, 40 * MIB);
+        assert_eq!(accepted.connection().closed(), None);
+        chassis.relieve(71 * MIB, 40 * MIB);
+        assert_eq!(accepted.connection().closed(), Some(MAX_MEMORY));
     }
 
     #[tokio::test]

@@ -41,7 +41,8 @@ struct Tally {
     bytes_in: AtomicU64,
     /// Frames that belong to no request.
     control: AtomicU64,
-    /// Requests whose replies are not whole, on a connection that counts them, or that takes its time for one.
+    /// Requests whose replies are not whole, on a connection that counts them, or that takes its time for one; and parts
+    /// of replies that wait for the peer.
     active: AtomicU64,
     /// Number of the request, or of the frame, of which a part has come and the rest is awaited; 0: none.
     partial: AtomicU64,
@@ -346,7 +347,7 @@ impl Drop for Replying {
 }
 
 impl Connection {
-    /// Begins a reply that takes its time: the connection is not idle meanwhile.
+    /// Begins a reply that takes its time: meanwhile the connection is not closed to make room for another.
     pub fn replying(&self) -> Replying {
         self.tally.active.fetch_add(1, Ordering::AcqRel);
         Replying(Arc::clone(&self.tally))
@@ -419,7 +420,7 @@ impl Connection {
             return false;
         }
         let before = self.tally.control.fetch_add(frames, Ordering::Relaxed);
-        let is_flood = (before..before + frames).contains(&MOST_CONTROL);
+        let is_flood = (before..before + frames).contains(&MOST_CONTROL) && self.closed().is_none();
         if is_flood && let Some(entry) = self.connections.lock().entries.get(self.key) {
             entry.close(CONTROL_FRAMES);
         }

@@ -3,8 +3,8 @@
 //! A server is a [`service::Service`]: its name, its default port and a function that takes bound
 //! sockets, flags and a [`shutdown::Shutdown`]. [`service::run`] is all of its `main`. The function
 //! starts a [`Chassis`], admits each accepted connection to it, and keeps the
-//! [`Connection`] while it serves that peer. One reaper enforces all deadlines, so no
-//! request pays for a timer.
+//! [`Connection`] while it serves that peer. One reaper enforces the deadlines of
+//! connections, so that a request that comes at once pays for no timer.
 
 // `eprintln!` panics where standard error takes nothing: on a full disk, or behind a closed pipe.
 #![warn(clippy::print_stderr)]
