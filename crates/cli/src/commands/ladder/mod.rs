@@ -10,7 +10,7 @@ mod pace;
 mod rungs;
 mod started;
 
-use std::{path::Path, time::Duration};
+use std::{env, fs, path::Path, time::Duration};
 
 use anyhow::Context;
 use netping_client::{
@@ -66,7 +66,9 @@ pub fn run(args: &LadderArgs) -> anyhow::Result<Verdict> {
     let options = args.output.options()?;
     let sides = args.sides()?;
     measure(Kind::Ladder, options, |runner| {
-        let folder = tempfile::tempdir().context("cannot create a folder for certificates")?;
+        // A container with nothing but the program has no folder for temporary files.
+        let folder = fs::create_dir_all(env::temp_dir()).and_then(|()| tempfile::tempdir());
+        let folder = folder.context("cannot create a folder for certificates")?;
         let folder = folder.path();
         make_credentials(folder)?;
         let (rungs, mut servers) = start(args, folder, &sides.servers)?;
