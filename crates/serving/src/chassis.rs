@@ -164,7 +164,11 @@ impl Chassis {
         if self.connections.make_room() {
             let idle = "closing those that have been idle longest";
             self.log_rarely(|| tracing::warn!("{open} connections are open: {idle}"));
-            return admit(&self.connections, open);
+            // The place may be another's by now.
+            let admitted = admit(&self.connections, open);
+            if admitted.is_some() {
+                return admitted;
+            }
         }
         self.log_rarely(|| tracing::warn!("{open} connections are open: refusing new ones"));
         None

@@ -460,7 +460,6 @@ impl Guard {
     /// Notes whether a write had to wait.
     pub fn set_blocked(&mut self, is_blocked: bool) {
         self.write.set(is_blocked);
-        self.connection.tally.replies.set_blocked(is_blocked);
     }
 
     /// Returns the connection, which all its tasks share.

@@ -1,9 +1,6 @@
 //! The memory that a connection's replies hold before its peer takes them.
 
-use std::sync::{
-    Arc, OnceLock,
-    atomic::{AtomicBool, Ordering},
-};
+use std::sync::{Arc, OnceLock};
 
 use tokio::{
     sync::{Mutex, OwnedSemaphorePermit, Semaphore},
@@ -36,27 +33,15 @@ pub(crate) struct ReplyMemory {
     free: OnceLock<Arc<Semaphore>>,
     /// Bytes of the replies that were made in this turn.
     made: Mutex<usize>,
-    /// True while the peer takes nothing: the last write had to wait.
-    is_blocked: AtomicBool,
 }
 
 impl ReplyMemory {
-    /// Notes whether a write had to wait.
-    pub fn set_blocked(&self, is_blocked: bool) {
-        self.is_blocked.store(is_blocked, Ordering::Release);
-    }
-
     /// Returns the memory that replies hold, in bytes.
     pub fn held(&self) -> u64 {
         let free = self.free.get().map(|free| free.available_permits());
         free.map_or(0, |free| {
             (u64::from(MOST).saturating_sub(free as u64)) << 10
         })
-    }
-
-    /// Returns true if the last write had to wait.
-    pub fn is_blocked(&self) -> bool {
-        self.is_blocked.load(Ordering::Acquire)
     }
 
     /// Waits until the replies hold so little that one of `bytes` may be made; `None` for a small one, which may always.

@@ -104,9 +104,9 @@ impl Tally {
         (load(&self.requests), load(&self.bytes_in))
     }
 
-    /// Returns true if the connection has no request, of those that count them, and nothing left to write.
+    /// Returns true if the connection has no request, of those that count them, and no reply waits for its peer.
     fn is_at_rest(&self) -> bool {
-        self.active.load(Ordering::Acquire) == 0 && !self.replies.is_blocked()
+        self.active.load(Ordering::Acquire) == 0 && !self.waits.any()
     }
 }
 

@@ -31,6 +31,11 @@ const PERIODS: usize = LONGEST as usize + 2;
 pub(crate) struct Waits([AtomicU32; PERIODS]);
 
 impl Waits {
+    /// Returns true if a reply waits.
+    pub(crate) fn any(&self) -> bool {
+        (0..PERIODS).any(|period| self.last_since(period))
+    }
+
     /// Returns true if a wait has lasted since this period.
     pub(crate) fn last_since(&self, period: usize) -> bool {
         self.0[period].load(Ordering::Relaxed) > 0
