@@ -63,6 +63,34 @@ pub(super) fn turn(
 }
 
 impl Announcement {
+    /// Takes back what an earlier process said, before the first step of this one.
+    ///
+    /// # Errors
+    /// [`StartError::Announced`] if it cannot.
+    pub(super) fn withdraw(&self) -> Result<(), StartError> {
+        if NEXT
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_some()
+        {
+            return Ok(());
+        }
+        let ready = self.ready();
+        match fs::remove_file(&ready) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(StartError::Announced(
+                format!("cannot remove {}: {error}", ready.display()),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the file that says that this client is ready.
+    fn ready(&self) -> PathBuf {
+        let mut ready = self.file.clone().into_os_string();
+        ready.push(".ready");
+        ready.into()
+    }
+
     /// Says that this client is ready, and waits for the moment.
     ///
     /// # Errors
@@ -73,11 +101,9 @@ impl Announcement {
         interrupt: &Interrupt,
     ) -> Result<Moment, StartError> {
         let file = self.file.display();
-        let mut ready = self.file.clone().into_os_string();
-        ready.push(".ready");
+        let ready = self.ready();
         fs::write(&ready, "ready\n").map_err(|error| {
-            let ready = Path::new(&ready).display();
-            StartError::Announced(format!("cannot write {ready}: {error}"))
+            StartError::Announced(format!("cannot write {}: {error}", ready.display()))
         })?;
         console.remark(&format!("ready; the moment to begin is awaited in {file}"));
         let deadline = Deadline::after(self.timeout);

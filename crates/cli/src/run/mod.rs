@@ -118,6 +118,9 @@ impl Runner {
         let mut store = Store::create(kind, results.json, results.exports)?;
         store.run.clock = Some(options.clock.check()?);
         let interrupt = interrupt::on_signals().context("cannot handle Ctrl-C")?;
+        if let Some(own) = &options.announcement {
+            own.withdraw()?;
+        }
         let push = options.gateway.map(Push::start).transpose();
         let push = push.context("cannot start a thread")?;
         let form = results.progress.unwrap_or_else(ProgressForm::for_stderr);
