@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use netping_client::plan::Plan;
 
 use super::{share::share_in_percent, until::Until};
-use crate::{environment, error::require};
+use crate::error::require;
 
 /// The trials of each target, and what their comparison is to show.
 #[derive(Debug, Clone, Copy)]
@@ -13,13 +13,18 @@ pub struct Trials {
     pub count: u32,
     /// True where the callers of a trial call all targets by turns, instead of one target in each window.
     pub by_turns: bool,
-    /// Seed of the order of targets within a trial.
-    pub order_seed: u64,
+    /// Seed of the order of targets within a trial; `None`: a random one.
+    pub order_seed: Option<u64>,
     /// Flags about their comparison.
     pub comparison: ComparisonArgs,
 }
 
 impl Trials {
+    /// Returns true if there are several, or the targets of the only one are to have a random order.
+    pub fn have_order(&self) -> bool {
+        self.count > 1 || self.order_seed.is_some()
+    }
+
     /// Returns the number of times that the trials may end.
     pub fn looks(&self) -> usize {
         self.comparison
@@ -59,12 +64,17 @@ impl TrialArgs {
         self.trials.is_some()
     }
 
+    /// Returns true if the targets have an order that another process cannot know.
+    pub fn has_unknown_order(&self) -> bool {
+        self.trials.is_some_and(|trials| trials > 1) && self.order_seed.is_none()
+    }
+
     /// Returns trials whose comparison shows no more than differences; `count` is the default.
     pub fn trials(&self, count: u32) -> Trials {
         Trials {
             count: self.trials.unwrap_or(count),
             by_turns: false,
-            order_seed: self.order_seed.unwrap_or_else(environment::random_seed),
+            order_seed: self.order_seed,
             comparison: ComparisonArgs::default(),
         }
     }

@@ -17,6 +17,7 @@ use crate::{
         trials::Trials,
         until::{self, Until},
     },
+    environment,
     error::Verdict,
     run::Runner,
 };
@@ -111,10 +112,11 @@ pub fn run_comparing(
         }
         number += group.plans.len();
     }
-    runner.design(trials.order_seed, pairings);
+    let order_seed = trials.order_seed.unwrap_or_else(environment::random_seed);
+    runner.design(order_seed, pairings);
     let run = &mut runner.store.run;
     (run.looks, run.margin) = (trials.looks(), trials.comparison.equivalent);
-    let mut random = ChaCha8Rng::seed_from_u64(trials.order_seed);
+    let mut random = ChaCha8Rng::seed_from_u64(order_seed);
     for Group { plans: group, .. } in &groups {
         interleave(runner, trials, group, first, &mut random, &describe)?;
         if runner.is_interrupted() {
@@ -226,7 +228,7 @@ mod tests {
             let trials = Trials {
                 count: 5,
                 by_turns,
-                order_seed: 0,
+                order_seed: None,
                 comparison,
             };
             let repeats = trials.repeats(&plans);

@@ -1,6 +1,6 @@
 //! Runs of one trial each as the trials of one run: clients on several hosts measure them one after the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use super::{Pairing, Run, Step};
 
@@ -26,6 +26,7 @@ impl Run {
             return Ok(None);
         };
         let first = measured(&whole.steps).map_err(|what| NotATrial { number: 0, what })?;
+        let mut seeds: HashSet<u64> = seeds(&whole.steps).collect();
         for (number, run) in runs {
             let own = measured(&run.steps);
             let own = own.map_err(|what| NotATrial { number, what })?;
@@ -36,6 +37,13 @@ impl Run {
                 let what = format!("it has {has}{what}, unlike the first");
                 return Err(NotATrial { number, what });
             }
+            let own: HashSet<u64> = self::seeds(&run.steps).collect();
+            if !seeds.is_disjoint(&own) {
+                let what = "its requests came at the random times of an earlier trial: give each a --seed of its own";
+                let what = what.to_owned();
+                return Err(NotATrial { number, what });
+            }
+            seeds.extend(own);
             let trial = number as u32 + 1;
             let steps = run.steps.into_iter().map(|step| Step { trial, ..step });
             whole.steps.extend(steps);
@@ -49,6 +57,11 @@ impl Run {
         whole.parts.clear();
         Ok(Some(whole))
     }
+}
+
+/// Returns the seeds of random arrivals.
+fn seeds(steps: &[Step]) -> impl Iterator<Item = u64> {
+    steps.iter().filter_map(|step| step.settings.seed)
 }
 
 /// Returns the numbers of all measurements, and what each is.
@@ -100,6 +113,23 @@ mod tests {
             step
         };
         fixtures::run(targets.iter().enumerate().map(step).collect())
+    }
+
+    #[test]
+    fn trials_have_random_arrivals_of_their_own() {
+        let trials = |seeds: [Option<u64>; 3]| {
+            let runs = seeds.map(|seed| {
+                let mut run = run(&["a", "b"], 8);
+                for step in &mut run.steps {
+                    step.settings.seed = seed;
+                }
+                run
+            });
+            Run::of_trials(runs.into()).map_err(|fault| fault.number)
+        };
+        assert!(trials([None; 3]).is_ok());
+        assert!(trials([1, 2, 3].map(Some)).is_ok());
+        assert_eq!(trials([1, 2, 1].map(Some)).err(), Some(2));
     }
 
     #[test]

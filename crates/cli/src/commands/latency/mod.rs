@@ -124,14 +124,18 @@ impl LatencyArgs {
         Ok(trials)
     }
 
+    /// Returns true if the measurement is not repeated.
+    fn is_once(&self) -> bool {
+        self.repeat.0.is_some_and(|times| times.get() == 1)
+    }
+
     /// Returns the number of trials into which the measurement of this many targets is divided: several are compared,
     /// unless flags decide on that, or there are too few round trips.
     fn parts(&self, targets: usize) -> u32 {
-        let is_once = self.repeat.0.is_some_and(|times| times.get() == 1);
         let is_compared = targets > 1
             && self.in_process.is_empty()
             && !self.all_addresses
-            && is_once
+            && self.is_once()
             && (self.duration.is_some()
                 || self.samples.get() >= samples_for(99.0) * u64::from(TRIALS))
             && !self.compared.has_trials();
@@ -199,7 +203,7 @@ fn run_until(args: &LatencyArgs, shutdown: &Shutdown) -> anyhow::Result<Verdict>
             let plans = groups.iter().flatten();
             runner.console.progress.outline(plans, times);
         }
-        if trials.count > 1 {
+        if trials.have_order() && args.is_once() {
             Ok(trials::run(runner, trials, &groups, |_| None)?)
         } else {
             repeat(runner, args, &groups.concat())

@@ -125,6 +125,10 @@ impl ThroughputArgs {
         require(
             !self.load.has_random_seed(),
             "--part needs random arrivals that all clients know: give them the same --seed",
+        )?;
+        require(
+            self.targets.len() == 1 || !self.compared.shared.trials.has_unknown_order(),
+            "--part needs an order of the targets that all clients know: give them the same --order-seed",
         )
     }
 
