@@ -29,7 +29,7 @@ use crate::{
     mut_arg("allow", |flag| flag.help(ALLOW)),
     after_long_help = "The clients must have run the same command against the same server at the same time: all but a hundredth of \
                   their windows must overlap, by the server's clock if the results have the offsets from it (--clock-server), \
-                  else by clocks that agree (NTP). Histograms and counts are added; the rate is that of the common time.\n\n\
+                  else by clocks that agree (NTP). Histograms and counts are added, and so are the rates of the windows.\n\n\
                   Exit codes: 0 ok, 2 wrong usage, 3 a file could not be read, or the files do not \
                   belong together, 6 the sum could not be written."
 )]

@@ -402,7 +402,14 @@ impl Ended<'_> {
     /// known.
     fn demand(&self, requests: &Accounting) -> Result<Option<ServerDemand>, String> {
         let (start, end) = self.readings.as_ref().map_err(Clone::clone)?;
-        let demand = start.demand_until(end, requests.arrived())?;
+        // Where the server does not count its requests, one of several clients knows only its own.
+        let is_one_of_several = self.plan.whole().client.of > 1;
+        let own = if is_one_of_several {
+            0
+        } else {
+            requests.arrived()
+        };
+        let demand = start.demand_until(end, own)?;
         let requests = counted_requests(self.plan, [start, end], requests);
         Ok(demand.map(|demand| ServerDemand { requests, ..demand }))
     }

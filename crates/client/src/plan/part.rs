@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use netping_results::format::plural;
 
-use super::{Arrival, Plan};
+use super::{Arrival, Assign, Plan};
 use crate::probe::metrics::ServerSource;
 
 /// The number of one client, or of one of its workers, among those that share a load, and how many they are: `2/8`.
@@ -75,11 +75,16 @@ impl Plan {
             connections: load.connections,
             arrival: load.arrival,
         });
+        let connections = client.share(load.connections).1;
+        let share = match load.assign {
+            Assign::Any => 1.0 / client.of as f64,
+            Assign::Fixed => connections as f64 / load.connections as f64,
+        };
         load.callers = client.share(load.callers).1;
-        load.connections = client.share(load.connections).1;
+        load.connections = connections;
         load.max_backlog = load.max_backlog.div_ceil(client.of);
         if let Arrival::Constant(rate) | Arrival::Poisson { rate, .. } = &mut load.arrival {
-            *rate /= client.of as f64;
+            *rate *= share;
         }
         self.execution.workers = self.execution.workers.min(load.connections);
         if client.number > 1 {
@@ -125,7 +130,13 @@ impl fmt::Display for PartNumber {
 
 #[cfg(test)]
 mod tests {
+    use netping_protocol::secure::Connector;
+
     use super::*;
+    use crate::{
+        plan::{Destination, Trust},
+        transport::Kind,
+    };
 
     #[test]
     fn parts_are_numbered_from_one() {
@@ -157,6 +168,34 @@ mod tests {
             let of = 8;
             assert_eq!(text.parse(), Ok(PartNumber { number, of }), "{text}");
         }
+    }
+
+    #[test]
+    fn the_rate_of_a_client_is_that_of_its_connections_where_each_has_its_own() {
+        let rates = |assign| {
+            [1, 2].map(|number| {
+                let url = "grpc://localhost".parse().unwrap();
+                let clear = (Connector::Plain, Trust::default());
+                let target = Destination::new(url, ServerSource::Nowhere, clear);
+                let mut plan = Plan::new(target, Kind::GrpcH2);
+                plan.load.callers = 3;
+                plan.load.connections = 3;
+                plan.load.arrival = Arrival::Constant(3000.0);
+                plan.load.assign = assign;
+                plan.take_part(PartNumber { number, of: 2 }).unwrap();
+                plan.load.arrival
+            })
+        };
+        let constant = |rates: [f64; 2]| rates.map(Arrival::Constant);
+        assert_eq!(rates(Assign::Any), constant([1500.0, 1500.0]));
+        let [first, second] = rates(Assign::Fixed);
+        let Arrival::Constant(first) = first else {
+            panic!()
+        };
+        let Arrival::Constant(second) = second else {
+            panic!()
+        };
+        assert_eq!((first.round(), second.round()), (2000.0, 1000.0));
     }
 
     #[test]

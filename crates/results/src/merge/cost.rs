@@ -12,8 +12,9 @@ use crate::run::Step;
 const AGREE: f64 = 0.1;
 
 /// The cost of the sum: the clients' CPU time is added; the server's is one process', read by each
-/// of them over nearly the same window, and so is taken once.
-pub(super) fn cost(steps: &[&Step], summary: &Summary) -> Cost {
+/// of them over nearly the same window, and so is taken once. Without all clients, what the server used for each request
+/// is not known.
+pub(super) fn cost(steps: &[&Step], summary: &Summary, are_all: bool) -> Cost {
     let mut cost = Cost::default();
     for step in steps {
         cost.add_workers(&step.cost);
@@ -22,7 +23,7 @@ pub(super) fn cost(steps: &[&Step], summary: &Summary) -> Cost {
     // Several clients may share a machine, whose events would count twice: there are none here.
     Cost {
         client_cpu_us_per_request: cost.worker_cpu_us(summary.accounting.handled()),
-        server: server(steps, summary),
+        server: server(steps, summary, are_all),
         client_hiccups: costs()
             .filter_map(|cost| cost.client_hiccups)
             .max_by_key(|hiccups| hiccups.max_ns),
@@ -36,7 +37,7 @@ pub(super) fn cost(steps: &[&Step], summary: &Summary) -> Cost {
 /// The server's demand: the mean of the clients' readings, each per second of its own window. For
 /// each request it is that over the rate of all clients together, whether or not the server counts
 /// requests itself. Absent where the readings do not agree.
-fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
+fn server(steps: &[&Step], summary: &Summary, are_all: bool) -> Option<ServerDemand> {
     let read: Vec<(&ServerDemand, f64)> = steps
         .iter()
         .filter(|step| step.summary.seconds > 0.0)
@@ -52,7 +53,8 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
         return None;
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let each = |per_second: f64| (summary.rate > 0.0).then(|| per_second / summary.rate);
+    let is_known = are_all && summary.rate > 0.0;
+    let each = |per_second: f64| is_known.then(|| per_second / summary.rate);
     let counted = |of: fn(&ServerDemand) -> Option<f64>| {
         let counts = read
             .iter()
@@ -90,7 +92,7 @@ fn server(steps: &[&Step], summary: &Summary) -> Option<ServerDemand> {
         }),
         // Each client has seen the same events.
         host: read.first()?.0.host,
-        requests: requests(steps, summary.seconds),
+        requests: requests(steps, summary.seconds).filter(|_| are_all),
     })
 }
 

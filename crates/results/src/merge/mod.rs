@@ -60,8 +60,8 @@ struct Client {
 /// returns each of them, twice: many do not have to fit into memory together. `tool` and `command_line` are those of the
 /// merging itself.
 ///
-/// Counts and histograms are added, never averaged, and quantiles are those of the sum. The rate is
-/// that of the time that all windows have in common: by the clock of the server where all offsets
+/// Counts and histograms are added, never averaged, and quantiles are those of the sum. The rate is the sum of those of
+/// the windows, which must be nearly at one time: by the clock of the server where all offsets
 /// from it are known, else by clocks that are taken to agree.
 ///
 /// # Errors
@@ -192,16 +192,17 @@ fn refuse_same(clients: &[Client]) -> Result<(), MergeError> {
 }
 
 /// Returns true for two files of one client: with the same times of every reply, or without any, begun on one host in
-/// one second, as no two parts of a shared load are one.
+/// one second. Those of a shared load have numbers, of which none may come twice.
 fn is_same(a: &Client, b: &Client) -> bool {
+    if a.run.steps[0].settings.part.is_some() {
+        return false;
+    }
     if a.times.is_some() || b.times.is_some() {
         return a.times == b.times;
     }
     let begun = |client: &Client| {
-        let part = client.run.steps[0].settings.part;
         let run = &client.run;
-        let host = run.environment.host.clone();
-        (host, run.started_at.clone(), part.map(|part| part.number))
+        (run.environment.host.clone(), run.started_at.clone())
     };
     begun(a) == begun(b)
 }
@@ -631,6 +632,14 @@ mod tests {
             });
         }
         clients
+    }
+
+    #[test]
+    fn clients_that_share_a_load_may_have_equal_times() {
+        let mut clients = sharing([1, 2], 2);
+        let times = clients[0].1.steps[0].histograms.clone();
+        clients[1].1.steps[0].histograms = times;
+        assert!(merged(&clients).is_ok());
     }
 
     #[test]

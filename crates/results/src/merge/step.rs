@@ -87,7 +87,7 @@ pub(super) fn merge(
         precision: Precision::default(),
         times: histograms.describe(),
     };
-    let cost = cost(&steps, &summary);
+    let cost = cost(&steps, &summary, missing.is_none());
     let step = Step {
         target: first.target.clone(),
         label: first.label.clone(),
