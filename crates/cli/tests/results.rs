@@ -549,6 +549,11 @@ fn clients_share_a_load_from_the_moment_that_they_are_told() {
         "{}",
         stdout(&output)
     );
+    // The server answered those who are missing, too.
+    let server = load(&sum)["steps"][0]["cost"]["server"].clone();
+    assert!(server["cpu_seconds"].as_f64() >= Some(0.0), "{server}");
+    assert_eq!(server["cpu_us_per_request"], Value::Null);
+    assert_eq!(server["requests"], Value::Null);
 }
 
 #[test]
@@ -574,6 +579,10 @@ fn a_part_is_that_of_a_load_that_all_clients_know() {
         (
             "throughput tcp://h:1 -d 1s --start-at +1s --part 1/2 --rate 10 --arrivals poisson",
             "the same --seed",
+        ),
+        (
+            "throughput tcp://h:1 tcp://h:2 -d 1s --trials 3 --start-at +1s --part 1/2",
+            "the same --order-seed",
         ),
         ("throughput tcp://h:1 -d 1s --start-at @", "write @FILE"),
     ]);
@@ -612,6 +621,14 @@ fn a_moment_that_does_not_come_is_told() {
     fs::remove_file(&start).unwrap();
     fs::create_dir(&start).unwrap();
     assert!(stderr(&run(&flags)).contains("cannot read"));
+    // What an earlier client said holds no longer, though this one cannot connect.
+    let ready = folder.path().join("start.ready");
+    assert!(ready.exists());
+    let mut gone = flags;
+    gone[1] = "tcp://127.0.0.1:1";
+    let gone = netping().args(gone).output().unwrap();
+    assert_eq!(gone.status.code(), Some(3));
+    assert!(!ready.exists());
     let nowhere = run(&[
         "latency",
         &server.url,
@@ -674,6 +691,25 @@ fn a_search_goes_on_from_the_windows_so_far() {
     assert_eq!(code, Some(4), "{result}");
     assert!(result.ends_with("measure longer (-d)\n"), "{result}");
     assert_eq!(next(&[&first], "p50<10s").0, Some(0));
+}
+
+#[test]
+fn the_targets_of_a_single_trial_have_the_order_of_its_seed() {
+    let server = Server::start("tokio", &[]);
+    let first = |seed: &u64| {
+        let [a, b] = ["a", "b"].map(|name| format!("{name}={}", server.url));
+        let seed = seed.to_string();
+        let flags = ["-d", "100ms", "--warmup", "0s", "--order-seed", &seed];
+        let output = run(&[&["throughput", &a, &b][..], &flags, &["--json", "-"]].concat());
+        let result: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        result["steps"][0]["label"].clone()
+    };
+    let firsts: Vec<_> = (1..=6).map(|seed| first(&seed)).collect();
+    assert!(
+        firsts.contains(&json!("a")) && firsts.contains(&json!("b")),
+        "{firsts:?}"
+    );
+    assert_eq!(first(&1), firsts[0]);
 }
 
 #[test]
