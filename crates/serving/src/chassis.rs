@@ -20,7 +20,6 @@ use crate::{
     args::{CommonArgs, LoadArgs},
     clock,
     connection::{Connections, Deadlines, Ending, MAX_CONNECTIONS},
-    metrics::MAX_SCRAPES,
     reply_memory::MAX_MEMORY,
     request_limit::RequestLimit,
     shutdown::Shutdown,
@@ -43,6 +42,9 @@ const GOODBYE: Duration = Duration::from_secs(1);
 
 /// File descriptors reserved for everything but connections and the readers of metrics.
 const RESERVED_FILES: u64 = 64;
+
+/// Limit on the scrapes of metrics at a time. Clients that measure in step all scrape at one moment.
+pub(crate) const MAX_SCRAPES: usize = 256;
 
 /// File descriptors of a runtime: its poll, its timer's wake and a listener of its own.
 const RUNTIME_FILES: u64 = 4;

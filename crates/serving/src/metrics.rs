@@ -39,10 +39,10 @@ use prometheus_client::{
 };
 use tokio::{net::TcpListener, task::JoinHandle, time};
 
-use crate::{chassis::Chassis, runtime::WORKER};
-
-/// Limit on the scrapes at a time. Clients that measure in step all scrape at one moment.
-pub(crate) const MAX_SCRAPES: usize = 256;
+use crate::{
+    chassis::{Chassis, MAX_SCRAPES},
+    runtime::WORKER,
+};
 
 /// Time that the oldest scrape beyond the limit still has, many times what one takes.
 const PATIENCE: Duration = Duration::from_millis(10);

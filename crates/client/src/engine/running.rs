@@ -403,7 +403,7 @@ impl Ended<'_> {
     fn demand(&self, requests: &Accounting) -> Result<Option<ServerDemand>, String> {
         let (start, end) = self.readings.as_ref().map_err(Clone::clone)?;
         // Where the server does not count its requests, one of several clients knows only its own.
-        let is_one_of_several = self.plan.whole().client.of > 1;
+        let is_one_of_several = self.plan.execution.in_step;
         let own = if is_one_of_several {
             0
         } else {
