@@ -415,6 +415,23 @@ fn round_trips_are_taken_apart_and_a_servers_delay_is_in_the_part_that_is_away()
     assert!(plain[0].get("anatomy").is_none() && plain[0]["settings"].get("anatomy").is_none());
 }
 
+#[test]
+fn one_of_several_clients_does_not_divide_the_cpu_time_of_a_server_that_counts_nothing() {
+    let server = Server::start("tokio", &[]);
+    let pid = server.child.id().to_string();
+    let flags = ["-d", "200ms", "--server-pid", &pid, "--json", "-"];
+    let demand = |more: &[&str]| {
+        let output = run(&[&["latency", &server.url][..], &flags, more].concat());
+        steps(&output)[0]["cost"]["server"].clone()
+    };
+    let (alone, in_step) = (demand(&[]), demand(&["--start-at", "+1s"]));
+    for demand in [&alone, &in_step] {
+        assert!(demand["cpu_seconds"].as_f64() > Some(0.0), "{demand}");
+    }
+    assert!(alone["cpu_us_per_request"].as_f64() > Some(0.0), "{alone}");
+    assert_eq!(in_step["cpu_us_per_request"], Value::Null, "{in_step}");
+}
+
 /// As far as this machine and user have counts; the flag is refused where there are none.
 #[test]
 fn system_calls_and_instructions_of_each_request_are_counted() {

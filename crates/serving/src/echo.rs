@@ -2,7 +2,7 @@
 
 use std::{
     future::{Future, poll_fn},
-    io,
+    io, mem,
     pin::pin,
     time::{Duration, Instant},
 };
@@ -87,9 +87,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
                 // TLS may have buffered a part.
                 self.stream.flush().await?;
             }
-            buffers::give(&mut self.output);
-            // A large one took the replies to pipelined requests, which may never come again.
-            self.output = BytesMut::new();
+            // A large one is freed: the replies to pipelined requests, which it took, may never come again.
+            buffers::give(&mut mem::take(&mut self.output));
             match self.read().await {
                 Ok(0) => return Ok(()),
                 Ok(_) => {}

@@ -20,9 +20,9 @@ pub struct Trials {
 }
 
 impl Trials {
-    /// Returns true if there are several, or the targets of the only one are to have a random order.
-    pub fn have_order(&self) -> bool {
-        self.count > 1 || self.order_seed.is_some()
+    /// Returns true if there are several, or so many targets of the only one are to have a random order.
+    pub fn have_order(&self, targets: usize) -> bool {
+        self.count > 1 || (targets > 1 && self.order_seed.is_some())
     }
 
     /// Returns the number of times that the trials may end.

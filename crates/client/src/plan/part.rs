@@ -188,14 +188,7 @@ mod tests {
         };
         let constant = |rates: [f64; 2]| rates.map(Arrival::Constant);
         assert_eq!(rates(Assign::Any), constant([1500.0, 1500.0]));
-        let [first, second] = rates(Assign::Fixed);
-        let Arrival::Constant(first) = first else {
-            panic!()
-        };
-        let Arrival::Constant(second) = second else {
-            panic!()
-        };
-        assert_eq!((first.round(), second.round()), (2000.0, 1000.0));
+        assert_eq!(rates(Assign::Fixed), constant([2000.0, 1000.0]));
     }
 
     #[test]

@@ -26,7 +26,7 @@ impl Run {
             return Ok(None);
         };
         let first = measured(&whole.steps).map_err(|what| NotATrial { number: 0, what })?;
-        let mut seeds: HashSet<u64> = seeds(&whole.steps).collect();
+        let mut known: HashSet<u64> = seeds(&whole.steps).collect();
         for (number, run) in runs {
             let own = measured(&run.steps);
             let own = own.map_err(|what| NotATrial { number, what })?;
@@ -37,13 +37,13 @@ impl Run {
                 let what = format!("it has {has}{what}, unlike the first");
                 return Err(NotATrial { number, what });
             }
-            let own: HashSet<u64> = self::seeds(&run.steps).collect();
-            if !seeds.is_disjoint(&own) {
+            let own: HashSet<u64> = seeds(&run.steps).collect();
+            if !known.is_disjoint(&own) {
                 let what = "its requests came at the random times of an earlier trial: give each a --seed of its own";
                 let what = what.to_owned();
                 return Err(NotATrial { number, what });
             }
-            seeds.extend(own);
+            known.extend(own);
             let trial = number as u32 + 1;
             let steps = run.steps.into_iter().map(|step| Step { trial, ..step });
             whole.steps.extend(steps);

@@ -293,6 +293,12 @@ mod tests {
         reply: Duration::ZERO,
     };
 
+    /// Those without a limit for the first byte.
+    const UNHURRIED: Deadlines = Deadlines {
+        first_byte: Duration::ZERO,
+        ..DEADLINES
+    };
+
     #[tokio::test]
     async fn single_bytes_of_a_preface_do_not_postpone_the_deadline() {
         let connections = Arc::new(Connections::default());
@@ -310,11 +316,7 @@ mod tests {
         let guard = connections.admit_task(1).unwrap();
         guard.connection.set_ready();
         guard.connection.count_bytes(3);
-        let deadlines = Deadlines {
-            first_byte: Duration::ZERO,
-            ..DEADLINES
-        };
-        assert!(connections.reap(deadlines).is_empty());
+        assert!(connections.reap(UNHURRIED).is_empty());
         let long_ago = clock::now().checked_sub(IDLE).unwrap();
         connections.lock().entries[guard.connection.key]
             .seen
@@ -361,13 +363,9 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let guard = connections.admit_task(1).unwrap();
         let connection = guard.connection();
-        let deadlines = Deadlines {
-            first_byte: Duration::ZERO,
-            ..DEADLINES
-        };
         assert!(!connection.count_control(0) && !connection.count_control(MOST_CONTROL));
         assert_eq!(connection.closed(), None);
-        connections.reap(deadlines);
+        connections.reap(UNHURRIED);
         assert!(!connection.count_control(MOST_CONTROL));
         assert!(connection.count_control(7));
         assert_eq!(connection.closed(), Some(CONTROL_FRAMES));
@@ -458,9 +456,8 @@ mod tests {
         let [mut one, other] = [(); 2].map(|()| connections.admit_task(2).unwrap());
         let mut reply = Active::begin(other.connection());
         let deadlines = Deadlines {
-            first_byte: Duration::ZERO,
             reply: Duration::from_nanos(4),
-            ..DEADLINES
+            ..UNHURRIED
         };
         let reaped = || (0..9).flat_map(|_| connections.reap(deadlines)).count();
         assert_eq!(reaped(), 0);

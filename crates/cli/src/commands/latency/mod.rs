@@ -203,7 +203,8 @@ fn run_until(args: &LatencyArgs, shutdown: &Shutdown) -> anyhow::Result<Verdict>
             let plans = groups.iter().flatten();
             runner.console.progress.outline(plans, times);
         }
-        if trials.have_order() && args.is_once() {
+        let targets = groups.iter().map(Vec::len).sum();
+        if trials.have_order(targets) && args.is_once() {
             Ok(trials::run(runner, trials, &groups, |_| None)?)
         } else {
             repeat(runner, args, &groups.concat())

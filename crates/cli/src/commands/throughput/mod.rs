@@ -34,7 +34,7 @@ pub fn run(args: &ThroughputArgs) -> anyhow::Result<Verdict> {
             Some(shares) => at_shares(runner, args, &groups, shares, &mut rows)?,
             None => groups,
         };
-        if trials.have_order() && args.find.is_none() {
+        if trials.have_order(args.targets.len()) && args.find.is_none() {
             return Ok(trials::run(runner, trials, &groups, |_| None)?);
         }
         if args.find.is_none() {
