@@ -391,11 +391,10 @@ fn the_ladder_climbs_every_server() {
         text.contains("3 rounds: too few to call anything a difference"),
         "{text}"
     );
-    assert!(
-        text.lines()
-            .all(|line| line.chars().count() <= 80 || line.contains("; ")),
-        "{text}"
-    );
+    // Tables have columns; sentences may be longer.
+    for line in text.lines().filter(|line| line.contains("  ")) {
+        assert!(line.chars().count() <= 80, "{line}\n{text}");
+    }
     let page = std::fs::read_to_string(folder.path().join("netping-ladder.html")).unwrap();
     assert!(page.contains("data-chart=\"ladder\""));
 }

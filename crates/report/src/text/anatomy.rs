@@ -205,13 +205,11 @@ fn largest(typical: &PartMeans) -> Option<String> {
     let what = match part {
         Part::Send => "until this client has sent the request",
         Part::Away => "in the network and the server",
-        Part::Network => {
-            "in the network, until the server has read the request and after it has replied"
-        }
-        Part::Out => "until the server has woken up and read the request",
+        Part::Network => "on the way to the server and back",
+        Part::Out => "until the server has read the request",
         Part::Server => "in the server",
-        Part::Back => "from the server's reply until it has come",
-        Part::Wake => "until this client has woken up and read the reply",
+        Part::Back => "on the way back from the server",
+        Part::Wake => "waiting for this client to wake up",
     };
     let [total, mean] = [typical.total(), mean].map(time);
     Some(format!("{mean} of {total} are spent {what}"))
@@ -296,7 +294,7 @@ mod tests {
         let of = |parts| shown(&[(parts, 10)], |_| {});
         let waking = of([1_000, 2_000, 5_000]);
         assert!(waking.ends_with(
-            "  5.00 us of 8.00 us are spent until this client has woken up and read the reply: --busy-poll shows the rest"
+            "  5.00 us of 8.00 us are spent waiting for this client to wake up: --busy-poll shows the rest"
         ), "{waking}");
         assert!(!waking.contains("beyond p99  "), "{waking}");
         let sending = of([9_000, 2_000, 5_000]);
@@ -348,9 +346,21 @@ gRPC          60.0  2.00  38.0  20.0  #........................=============
       beyond p99 us  send  away  wake  # send  . away  = wake
 TCP            78.0  2.00  8.00  68.0  .=========
 gRPC            300  2.00  38.0   260  .....================================
-TCP: 20.0 us of 30.0 us are spent until this client has woken up and read the reply
+TCP: 20.0 us of 30.0 us are spent waiting for this client to wake up
 gRPC: 1 of 1,001 requests have no parts: 1 without time stamps of their own";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn the_sentence_fits_beside_the_ladders_longest_rung() {
+        for part in Part::ALL {
+            let means = PartMeans {
+                requests: 10.0,
+                means: [(part, 100_000.0)].into(),
+            };
+            let sentence = format!("TCP threads: {}", largest(&means).unwrap());
+            assert!(sentence.chars().count() <= 80, "{sentence}");
+        }
     }
 
     #[test]
