@@ -432,6 +432,29 @@ fn one_of_several_clients_does_not_divide_the_cpu_time_of_a_server_that_counts_n
     assert_eq!(in_step["cpu_us_per_request"], Value::Null, "{in_step}");
 }
 
+#[test]
+fn targets_that_share_counters_by_turns_have_no_cpu_time_per_request() {
+    let server = Server::start("tokio", &[]);
+    let pid = server.child.id().to_string();
+    let other = server.url.replace("127.0.0.1", "localhost");
+    let mut flags = vec!["-d", "200ms", "--trials", "2", "--json", "-"];
+    flags.extend(["--server-pid", &pid]);
+    for (targets, is_known) in [
+        (&[&*server.url, &*other][..], false),
+        (&[&*server.url][..], true),
+    ] {
+        let output = run(&[&["latency"], targets, &flags].concat());
+        for step in steps(&output) {
+            let cost = &step["cost"];
+            assert!(cost["server"]["cpu_seconds"].as_f64() > Some(0.0), "{cost}");
+            let own = &cost["server"]["cpu_us_per_request"];
+            assert_eq!(own.is_number(), is_known, "{cost}");
+            let own = &cost["client_cpu_us_per_request"];
+            assert_eq!(own.is_number(), is_known, "{cost}");
+        }
+    }
+}
+
 /// As far as this machine and user have counts; the flag is refused where there are none.
 #[test]
 fn system_calls_and_instructions_of_each_request_are_counted() {

@@ -263,6 +263,20 @@ pub struct ServerDemand {
     pub requests: Option<RequestCounts>,
 }
 
+impl ServerDemand {
+    /// Returns it without what each request took: for one of several targets that it serves, whose requests differ.
+    #[must_use]
+    pub fn of_many(self) -> Self {
+        Self {
+            cpu_us_per_request: None,
+            context_switches_per_request: None,
+            instructions_per_request: None,
+            system_calls_per_request: None,
+            ..self
+        }
+    }
+}
+
 /// The threads of a server that serve, over the window.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

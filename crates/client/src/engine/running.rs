@@ -342,15 +342,18 @@ impl<'a> Running<'a> {
         let ended: Vec<Ended<'_>> = parties
             .map(|(party, shared)| party.end(window, &shared.backlog.not_sent(window)))
             .collect();
-        // The server's counters are of all its requests.
+        // The server's counters are of all its requests, and do not tell those of two targets apart.
         let of_server = |of: &Ended<'_>| {
-            let mut sum = Accounting::default();
+            let (mut sum, mut is_one_target) = (Accounting::default(), true);
             for other in &ended {
-                if of.plan.target.is_same_server(&other.plan.target) {
+                let (own, other_target) = (&of.plan.target, &other.plan.target);
+                if own.is_same_server(other_target) {
                     sum += &other.totals.accounting;
+                    is_one_target &= own.url == other_target.url;
                 }
             }
-            of.demand(&sum)
+            let demand = of.demand(&sum)?;
+            Ok(demand.map(|own| if is_one_target { own } else { own.of_many() }))
         };
         let demands: Vec<_> = ended.iter().map(of_server).collect();
         let mut machine = self.machine;
@@ -358,9 +361,7 @@ impl<'a> Running<'a> {
         if !machine.balances.is_empty() {
             complete_balances(&mut machine.balances, &counted(&ended, &demands));
         }
-        // The threads' time is that of all requests.
-        let handled = ended.iter().map(|own| own.totals.accounting.handled());
-        let handled = handled.sum();
+        let is_alone = ended.len() == 1;
         let plans: Vec<&Plan> = ended.iter().map(|own| own.plan).collect();
         let measured = ended.into_iter().zip(demands).enumerate();
         let measured = measured.map(|(number, (own, demand))| {
@@ -373,10 +374,10 @@ impl<'a> Running<'a> {
             own.warmup_failed = self.warmup_failed;
             own.window_started_at = self.time_of_day.after(warmup);
             own.clock_step = clock_step;
-            let cost = &mut own.report.cost;
-            // Nothing is known of it over a window that is too short.
-            let is_known = cost.client_cpu_us_per_request.is_some();
-            cost.client_cpu_us_per_request = cost.worker_cpu_us(handled).filter(|_| is_known);
+            if !is_alone {
+                // The threads' time is that of all targets.
+                own.report.cost.client_cpu_us_per_request = None;
+            }
             own
         });
         measured.collect()

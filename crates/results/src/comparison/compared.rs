@@ -150,7 +150,12 @@ impl Run {
                 return None;
             }
             let settings = base.settings();
-            let metrics = metrics_and(self.compared_by(settings), further, settings.bulk.is_some());
+            let mut metrics =
+                metrics_and(self.compared_by(settings), further, settings.bulk.is_some());
+            if pairing.is_control && settings.is_by_turns() {
+                // The counters are of one server and one window: no difference could show.
+                metrics.retain(|own| **own != metric::SERVER_CPU);
+            }
             Some(Compared {
                 is_control: pairing.is_control,
                 ..Compared::of(base, new, &metrics, family)

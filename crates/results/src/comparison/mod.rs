@@ -326,6 +326,8 @@ fn side_within(metric: &Metric, step: &Step) -> Option<Side> {
 
 #[cfg(test)]
 mod tests {
+    use netping_measure::cost::ServerDemand;
+
     use super::*;
     use crate::{
         fixtures::{run, step},
@@ -391,7 +393,15 @@ mod tests {
         for (at, step) in run.steps.iter_mut().enumerate() {
             // By turns, as `ab` measures.
             (step.settings.together, step.trial) = (Some(4), (at % 4 + 1) as u32);
+            step.cost.server = Some(ServerDemand {
+                cpu_us_per_request: Some(10.0 + at as f64),
+                ..ServerDemand::default()
+            });
         }
+        // What a server used is of both windows of a control: their difference is always none.
+        let all = run.compared();
+        let has_cpu = all.iter().map(|own| own.by(&metric::SERVER_CPU).is_some());
+        assert_eq!(has_cpu.collect::<Vec<_>>(), [false, false, true]);
         // Nothing is claimed about controls.
         assert_eq!(run.family().claims, claims(metric::BY_TURNS));
         let (both, control, name) = found(&run);
