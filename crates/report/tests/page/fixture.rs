@@ -161,6 +161,7 @@ pub fn open() -> Run {
                 lag_p50: Some(2_500_000),
                 not_sent: 1200,
                 achieved: 0.875,
+                outlasts_warmup: false,
             };
             step.warnings = vec![behind.into()];
         }

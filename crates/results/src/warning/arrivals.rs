@@ -1,6 +1,6 @@
 //! Warnings about requests that did not leave as planned.
 
-use netping_measure::times::Time;
+use netping_measure::{accounting::Accounting, times::Time};
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Told, WarningKind};
@@ -76,42 +76,82 @@ pub struct BehindSchedule {
     pub not_sent: u64,
     /// Verified replies as a share of what was planned.
     pub achieved: f64,
+    /// True if half of the requests took longer than the warm-up: replies to what was sent before the window are fewer
+    /// than those that come after it.
+    #[serde(default)]
+    pub outlasts_warmup: bool,
 }
 
 impl BehindSchedule {
     /// A median lag beyond this many nanoseconds is more than the timer's.
     const LATE: u64 = 1_000_000;
 
-    /// An open loop that achieves less than this share of its planned rate is behind.
+    /// An open loop that achieves less than this share of its planned rate is behind, unless by chance.
     const ACHIEVED: f64 = 0.99;
+
+    /// Replies to requests from before the window and replies after it differ by chance, by up to this many of their
+    /// standard deviations. Where arrivals are random, their number is that of a Poisson distribution.
+    const CHANCE: f64 = 3.0;
 }
 
 impl WarningKind for BehindSchedule {
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
         let planned = facts.settings.planned_rate?;
-        let lag_p50 = facts.summary.times[Time::Lag].quantile(50.0);
-        let not_sent = facts.summary.accounting.not_sent;
+        let summary = facts.summary;
+        let median = |time| summary.times[time].quantile(50.0);
+        let lag_p50 = median(Time::Lag);
+        let Accounting {
+            not_sent,
+            early,
+            late: after,
+            ..
+        } = summary.accounting;
         // Against what was scheduled: random arrivals are not exactly as many as planned.
-        let scheduled = (facts.summary.scheduled as f64 / facts.summary.seconds).min(planned);
+        let scheduled = (summary.scheduled as f64).min(planned * summary.seconds);
+        let came = summary.rate * summary.seconds;
+        let by_chance = Self::CHANCE * ((early + after) as f64).sqrt();
+        let is_short = came + by_chance < scheduled * Self::ACHIEVED;
         let achieved = if scheduled > 0.0 {
-            facts.summary.rate / scheduled
+            came / scheduled
         } else {
             1.0
         };
         // Bursts may be more than the callers can send at once.
         let may_be_late = facts.settings.bursts.is_some();
         let late = !may_be_late && lag_p50.is_some_and(|lag| lag > Self::LATE);
-        (late || not_sent > 0 || achieved < Self::ACHIEVED).then_some(Self {
+        let is_late = late || not_sent > 0;
+        let warmup = facts.settings.warmup_seconds * 1e9;
+        let outlasts = median(Time::Service).is_some_and(|time| time as f64 > warmup);
+        (is_late || is_short).then_some(Self {
             lag_p50,
             not_sent,
             achieved,
+            outlasts_warmup: !is_late && outlasts,
         })
     }
 
     fn tell(&self) -> Told {
+        let (severity, extent) = (Severity::Invalid, -self.achieved);
+        if self.outlasts_warmup {
+            return Told {
+                severity,
+                extent,
+                sentence: format!(
+                    "replies came at {:.1}% of the planned rate: half of the requests took longer than the warm-up, so that few were answered at the window's start",
+                    self.achieved * 100.0
+                ),
+                remedy: &[
+                    ("use a longer warm-up", &["--warmup"]),
+                    (
+                        "; if requests then take longer still, this rate is too high for the server",
+                        &[],
+                    ),
+                ],
+            };
+        }
         Told {
-            severity: Severity::Invalid,
-            extent: -self.achieved,
+            severity,
+            extent,
             sentence: format!(
                 "replies came at {:.1}% of the planned rate; half of the requests were sent {} or more after they were due, and {} never",
                 self.achieved * 100.0,

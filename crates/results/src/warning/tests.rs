@@ -246,6 +246,14 @@ impl Case {
         }
     }
 
+    /// Makes it an open loop with so many replies to earlier requests, and as many after the window, and with this share
+    /// of the replies that were planned.
+    fn at_the_edges(&mut self, count: u64, share: f64) {
+        let summary = &mut self.open().step.summary;
+        summary.rate = share * 8000.0;
+        (summary.accounting.early, summary.accounting.late) = (count, count);
+    }
+
     /// Takes this many successes.
     fn few(&mut self, ok: u64) {
         self.step.summary.accounting.ok = ok;
@@ -700,6 +708,14 @@ fn rows() -> Vec<Row> {
                 step(|case| case.step.settings.planned_rate = Some(8200.0)),
                 &[],
             ),
+        ),
+        row(
+            "BEHIND_SCHEDULE",
+            invalid,
+            // Of 100 replies at either edge, 42 may be missing by chance: of 24,000, 0.2 %.
+            step(|case| case.at_the_edges(100, 0.988)),
+            step(|case| case.at_the_edges(100, 0.9885)),
+            (step(|case| case.at_the_edges(400, 0.987)), &[]),
         ),
         row(
             "NOT_STEADY",
@@ -1632,4 +1648,26 @@ fn a_kind_is_written_and_read_by_its_name() {
         serde_json::from_str::<Warning>(bound).unwrap(),
         ClientBound { busiest_worker }.into()
     );
+}
+
+#[test]
+fn replies_that_outlast_the_warm_up_ask_for_a_longer_one() {
+    let told = |warmup, not_sent| {
+        let warnings = step(|case| {
+            let step = &mut case.open().step;
+            step.settings.warmup_seconds = warmup;
+            step.summary.rate = 0.9 * 8000.0;
+            step.summary.times[Time::Service] = always(500_000_000);
+            step.summary.accounting.not_sent = not_sent;
+        });
+        let own = warnings.iter().find(|own| own.name() == "BEHIND_SCHEDULE");
+        own.unwrap().to_string()
+    };
+    for (warmup, not_sent, is_due_to_warmup) in
+        [(0.49, 0, true), (0.51, 0, false), (0.49, 1, false)]
+    {
+        let told = told(warmup, not_sent);
+        let asks = told.contains("longer than the warm-up");
+        assert_eq!(asks, is_due_to_warmup, "{told}");
+    }
 }

@@ -37,7 +37,10 @@ impl Outcome {
     /// Returns the outcome of a step.
     pub fn of(step: &Step, condition: &Condition, tolerated: &ToleranceArgs) -> Self {
         let disturbances = disturbances(step, tolerated);
-        let is_behind = |warning: &Warning| matches!(warning, Warning::BehindSchedule(_));
+        let mut behind = step.warnings.iter().filter_map(|warning| match warning {
+            Warning::BehindSchedule(own) => Some(own),
+            _ => None,
+        });
         let answer = condition.check(step);
         if step.status != Status::Complete {
             Self::Interrupted
@@ -45,8 +48,12 @@ impl Outcome {
             Self::Disturbed(disturbances)
         } else if matches!(answer, Answer::Fails(_)) {
             Self::Broken("not met")
-        } else if step.warnings.iter().any(is_behind) {
-            Self::Broken("behind schedule")
+        } else if let Some(behind) = behind.next() {
+            Self::Broken(if behind.outlasts_warmup {
+                "longer than the warm-up"
+            } else {
+                "behind schedule"
+            })
         } else if step.summary.failure_share() > tolerated.max_error_rate {
             Self::Broken("too many failed")
         } else if matches!(answer, Answer::Holds(_)) {
@@ -153,13 +160,14 @@ mod tests {
 
     #[test]
     fn lateness_is_the_clients_where_a_caller_was_free() {
-        let behind = BehindSchedule {
+        let own = BehindSchedule {
             lag_p50: Some(2_000_000),
             not_sent: 0,
             achieved: 0.9,
+            outlasts_warmup: false,
         };
         let of = |late: f64, lag: f64| {
-            let mut step = window(&[behind.clone().into()]);
+            let mut step = window(&[own.clone().into()]);
             step.summary.times[Time::ClientLate].mean = Some(late);
             step.summary.times[Time::Lag].mean = Some(lag);
             read(&[], &step, "p99<2ms")
@@ -170,5 +178,13 @@ mod tests {
         assert_eq!(of(0.9e6, 2.0e6), behind);
         // So much is the timer's.
         assert_eq!(of(0.4e6, 0.4e6), behind);
+        let outlasting = BehindSchedule {
+            outlasts_warmup: true,
+            ..own
+        };
+        assert_eq!(
+            read(&[], &window(&[outlasting.into()]), "p99<2ms"),
+            Outcome::Broken("longer than the warm-up")
+        );
     }
 }
