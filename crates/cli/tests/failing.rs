@@ -131,6 +131,10 @@ fn usage_errors_suggest_a_correction() {
         ),
         ("latency tcp://127.0.0.1:1 --every 1s", "--repeat"),
         (
+            "ab tcp://127.0.0.1:1 tcp://127.0.0.1:2 --budget 300000000000y",
+            "the longest time is 36500d",
+        ),
+        (
             "latency tcp://127.0.0.1:1 --repeat 2 --trials 2",
             "cannot be used with",
         ),
@@ -182,6 +186,17 @@ fn a_refused_connection_exits_with_3_and_names_the_port() {
     }
     let output = run(&["latency", "grpc://127.0.0.1:1", "--grpc-client", "tonic"]);
     assert!(stderr(&output).contains("refused"), "{}", stderr(&output));
+    // At this rate, so many requests take longer than any clock tells.
+    let count = u64::MAX.to_string();
+    let output = run(&[
+        "throughput",
+        "tcp://127.0.0.1:1",
+        "-n",
+        &count,
+        "--rate",
+        "1",
+    ]);
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
     let output = run(&["latency", "tcp://no-such-host.invalid"]);
     assert_eq!(output.status.code(), Some(3));
     assert!(

@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
+use netping_protocol::units;
 use nix::time::{ClockId, clock_gettime};
 
 /// A source of times, in nanoseconds since the clock's origin. All workers of a run share one
@@ -100,7 +101,7 @@ impl Moment {
 
     fn read(text: &str) -> Option<Self> {
         if let Some(time) = text.strip_prefix('+') {
-            return Some(Self::now().after(humantime::parse_duration(time).ok()?));
+            return Some(Self::now().after(units::time(time).ok()?));
         }
         if let Ok(nanoseconds) = text.parse() {
             return Some(Self(nanoseconds));

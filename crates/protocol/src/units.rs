@@ -1,6 +1,12 @@
-//! Numbers and sizes as flags take them: `10k`, `2M`; `64KiB`, `1MB`.
+//! Numbers, sizes and times as flags take them: `10k`, `2M`; `64KiB`, `1MB`; `500ms`.
 
-use std::ops::{Bound, RangeBounds};
+use std::{
+    ops::{Bound, RangeBounds},
+    time::Duration,
+};
+
+/// The longest time, of a hundred years: sums of such times are far from the end of any clock.
+pub const LONGEST: Duration = Duration::from_hours(100 * 365 * 24);
 
 /// Units of numbers.
 const NUMBERS: [(&str, u64); 3] = [("k", 1_000), ("M", 1_000_000), ("G", 1_000_000_000)];
@@ -33,6 +39,19 @@ pub fn number(text: &str) -> Result<u64, String> {
 pub fn bytes(text: &str) -> Result<u64, String> {
     let what = "a number of bytes, such as 65536, 256KiB or 1MB";
     with_unit(text, &SIZES, what)
+}
+
+/// Reads a time with its unit, such as `500ms`.
+///
+/// # Errors
+/// A sentence about the text.
+pub fn time(text: &str) -> Result<Duration, String> {
+    let time = humantime::parse_duration(text)
+        .map_err(|_| "a time has a unit, such as 500ms, 2s or 1m".to_owned())?;
+    if time > LONGEST {
+        return Err("the longest time is 36500d".to_owned());
+    }
+    Ok(time)
 }
 
 /// Returns a reader of numbers within `range`.
@@ -81,6 +100,15 @@ fn with_unit(text: &str, units: &[(&str, u64)], what: &str) -> Result<u64, Strin
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_units_and_a_limit() {
+        assert_eq!(time("1m 30s"), Ok(Duration::from_secs(90)));
+        assert_eq!(time("36500d"), Ok(LONGEST));
+        for (text, error) in [("5", "such as 500ms"), ("36500d 1ns", "is 36500d")] {
+            assert!(time(text).unwrap_err().contains(error), "{text}");
+        }
+    }
 
     #[test]
     fn numbers_have_units_and_limits() {

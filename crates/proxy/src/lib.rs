@@ -7,11 +7,10 @@ mod upstream;
 use std::{io, net::SocketAddr, num::NonZeroU16, sync::Arc, time::Duration};
 
 use clap::Args;
-use humantime::parse_duration;
 use netping_protocol::{
     scheme::{Scheme, port},
     secure::{Acceptor, Stream},
-    units::bytes_in,
+    units::{bytes_in, time},
 };
 use netping_serving::{
     Accepted, Chassis, Drain, Guard, Listening, Profile, Result, ServeError, TcpServer,
@@ -30,7 +29,7 @@ pub struct ProxyArgs {
     #[arg(long, value_name = "HOST:PORT", value_parser = host_and_port)]
     to: String,
     /// Time limit for connecting to each address of the upstream; 0s: the kernel's
-    #[arg(long, default_value = "5s", value_parser = parse_duration, value_name = "TIME")]
+    #[arg(long, default_value = "5s", value_parser = time, value_name = "TIME")]
     connect_timeout: Duration,
     /// Buffer of each direction of a connection, in bytes
     #[arg(long, default_value_t = 16 << 10, value_name = "BYTES", value_parser = bytes_in::<u32>(1..=MAX_BUFFER))]

@@ -6,7 +6,6 @@ use std::{
 };
 
 use clap::{Args, Parser, ValueEnum};
-use humantime::parse_duration;
 use netping_protocol::{
     codec::Limits,
     frame, line,
@@ -14,7 +13,7 @@ use netping_protocol::{
     scheme::Scheme,
     secure::Acceptor,
     tls::{self, Identity},
-    units::{bytes_in, number_in},
+    units::{bytes_in, number_in, time},
 };
 use socket2::SockRef;
 
@@ -59,24 +58,24 @@ pub struct CommonArgs {
     #[arg(long, value_name = "N", value_parser = number_in::<usize>(1..))]
     pub max_connections: Option<usize>,
     /// Time limit for the handshake of a connection, and for the preface of HTTP/2; 0s: none
-    #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME")]
+    #[arg(long, default_value = "10s", value_parser = time, value_name = "TIME")]
     pub first_byte_timeout: Duration,
     /// Close a connection on which nothing has come for this time; 0s: never
-    #[arg(long, default_value = "1h", value_parser = parse_duration, value_name = "TIME")]
+    #[arg(long, default_value = "1h", value_parser = time, value_name = "TIME")]
     pub idle_timeout: Duration,
     /// Time limit for a request, from its first byte to its last, and one second more for each 64 KiB
     /// of it; 0s: none
-    #[arg(long, default_value = "30s", value_parser = parse_duration, value_name = "TIME")]
+    #[arg(long, default_value = "30s", value_parser = time, value_name = "TIME")]
     pub request_timeout: Duration,
     /// Close a connection whose client takes less than 16 KiB of a waiting reply in this time; 0s: never
-    #[arg(long, default_value = "30s", value_parser = parse_duration, value_name = "TIME")]
+    #[arg(long, default_value = "30s", value_parser = time, value_name = "TIME")]
     pub reply_timeout: Duration,
     /// While the process holds more memory, in bytes, close the connections that hold most, and refuse
     /// new ones if that is not enough [default: half of the machine's, or of what its cgroup may use]
     #[arg(long, value_name = "BYTES", value_parser = bytes_in::<u64>(1..))]
     pub max_memory: Option<u64>,
     /// Time for requests in flight to finish after SIGTERM or SIGINT
-    #[arg(long, default_value = "5s", value_parser = parse_duration, value_name = "TIME")]
+    #[arg(long, default_value = "5s", value_parser = time, value_name = "TIME")]
     pub drain_timeout: Duration,
     #[command(flatten)]
     pub load: LoadArgs,
@@ -103,7 +102,7 @@ impl CommonArgs {
 #[derive(Debug, Clone, Copy, Args)]
 pub struct LoadArgs {
     /// CPU time to burn for each request, such as 20us
-    #[arg(long, default_value = "0s", value_parser = parse_duration, value_name = "TIME")]
+    #[arg(long, default_value = "0s", value_parser = time, value_name = "TIME")]
     pub work: Duration,
     /// Threads that burn the --work
     #[arg(long, default_value = "inline", value_name = "WHERE")]
@@ -128,7 +127,7 @@ impl FromStr for Delay {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let mean = text.strip_prefix("exp:");
-        match parse_duration(mean.unwrap_or(text)) {
+        match time(mean.unwrap_or(text)) {
             Ok(time) => Ok(Self {
                 mean: time,
                 is_random: mean.is_some(),

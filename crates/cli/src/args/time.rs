@@ -2,33 +2,27 @@
 
 use std::time::Duration;
 
-use humantime::parse_duration;
 use netping_client::plan::Warmup;
+use netping_protocol::units;
 
 /// Reads a warm-up: a time, or `auto`.
 pub fn warmup(text: &str) -> Result<Warmup, String> {
     if text == "auto" {
         return Ok(Warmup::Auto);
     }
-    let time = parse_duration(text).map(Warmup::Time);
-    time.map_err(|_| "a warm-up is a time with its unit, such as 500ms or 2s, or 'auto'".to_owned())
+    let time = units::time(text).map(Warmup::Time);
+    time.map_err(|error| format!("{error}; a warm-up may also be 'auto'"))
 }
 
 /// Reads a time above zero.
 pub fn positive(text: &str) -> Result<Duration, String> {
-    match parse_duration(text) {
+    match units::time(text) {
         Ok(Duration::ZERO) => Err("0 is too short".to_owned()),
-        Ok(duration) => Ok(duration),
-        Err(_) => {
-            // grpcurl and curl have '-d' for it.
-            let looks_like_data = text.starts_with(['{', '[', '@']);
-            let tip = if looks_like_data {
-                "; a request's data is given by --data"
-            } else {
-                ""
-            };
-            Err(format!("a time has a unit, such as 500ms, 2s or 1m{tip}"))
+        // grpcurl and curl have '-d' for it.
+        Err(error) if text.starts_with(['{', '[', '@']) => {
+            Err(format!("{error}; a request's data is given by --data"))
         }
+        known => known,
     }
 }
 

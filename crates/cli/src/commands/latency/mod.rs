@@ -6,7 +6,6 @@ mod in_process;
 use std::{mem, num::NonZeroU64, time::Duration};
 
 use clap::Args;
-use humantime::parse_duration;
 use netping_client::{
     clock,
     error::StartError,
@@ -14,6 +13,7 @@ use netping_client::{
     probe::metrics::ServerSource,
 };
 use netping_measure::distribution::samples_for;
+use netping_protocol::units;
 use netping_report::text::Rows;
 use netping_results::{
     run::{Kind, Place},
@@ -67,7 +67,7 @@ pub struct LatencyArgs {
     #[arg(long, default_value = "1", value_name = "N|forever", value_parser = count_or("forever"), conflicts_with_all = ["trials", "until"])]
     repeat: CountLimit,
     /// Time from the start of one measurement to the start of the next
-    #[arg(long, default_value = "10s", value_parser = parse_duration, value_name = "TIME", requires = "repeat")]
+    #[arg(long, default_value = "10s", value_parser = units::time, value_name = "TIME", requires = "repeat")]
     every: Duration,
     /// Measure each address that a name resolves to, except this pod's own
     #[arg(long)]

@@ -7,6 +7,7 @@ use netping_client::{
     plan::{Arrival, Extent, Plan},
     transport::Kind,
 };
+use netping_protocol::units::LONGEST;
 use netping_results::{condition::Condition, format::plural};
 
 use crate::{
@@ -179,7 +180,8 @@ impl ThroughputArgs {
             (None, _) => Extent::Time(self.load.duration),
             (Some(requests), None) => Extent::Requests(requests.get()),
             (Some(requests), Some(rate)) => {
-                Extent::Time(Duration::from_secs_f64(requests.get() as f64 / rate))
+                let time = Duration::try_from_secs_f64(requests.get() as f64 / rate);
+                Extent::Time(time.unwrap_or(LONGEST).min(LONGEST))
             }
         }
     }
