@@ -14,7 +14,7 @@ use netping_results::{
     connect::ChannelSecurity,
     estimate::estimate,
     format::on_one_line,
-    metric::{self, Metric, Source, Unit},
+    metric::{self, Metric, Unit},
     run::{Measurement, Run, Step},
     warning::Warning,
 };
@@ -206,9 +206,10 @@ type Measured = Option<(f64, Option<[f64; 2]>)>;
 
 /// Returns the column of a metric, or, with `_low` or `_high`, of an end of its interval.
 fn column(metric: &Metric, end: &str) -> String {
-    let times = match metric.source {
-        Source::Step(_) | Source::OfStep(..) | Source::Histogram(..) => "",
-        _ => "response_time_",
+    let times = if metric.is_of_response_time() {
+        "response_time_"
+    } else {
+        ""
     };
     let unit = match metric.unit {
         Unit::Nanos => "_ns",

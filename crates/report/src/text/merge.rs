@@ -276,7 +276,7 @@ fn contribution((part, step, after): &Contribution<'_>, units: &Units) -> Vec<St
 }
 
 fn sum(step: &Step, units: &Units) -> Vec<String> {
-    let cell = |metric: &Metric, reading: Reading| reading.cell(metric.of_step(step));
+    let cell = |metric: &Metric, reading: Reading| metric.cell_of_step(step, reading);
     let times = &step.summary.times[Time::Response];
     vec![
         "all".to_owned(),

@@ -3,7 +3,7 @@
 use netping_measure::times::Time;
 use netping_results::{
     format::{self, time_of_day, width},
-    metric::{self, Metric, Reading, Source},
+    metric::{self, Metric, Reading},
     run::{Kind, Step},
     time_unit::TimeUnit,
 };
@@ -31,19 +31,20 @@ impl Cell {
     fn of(self, step: &Step) -> String {
         match self {
             Self::Text(of) => of(step),
-            Self::Metric(metric, time, reading) => match metric.source {
-                Source::Step(_) | Source::OfStep(..) => reading.cell(metric.of_step(step)),
-                _ => metric.cell_of_times(&step.summary.times[time], reading),
-            },
+            Self::Metric(metric, time, reading) if metric.is_of_response_time() => {
+                metric.cell_of_times(&step.summary.times[time], reading)
+            }
+            Self::Metric(metric, _, reading) => metric.cell_of_step(step, reading),
         }
     }
 }
 
 /// Returns the value of a metric, or, of one of times, that of the times of this kind.
 fn value(metric: &Metric, time: Time, step: &Step) -> Option<f64> {
-    match metric.source {
-        Source::Step(_) | Source::OfStep(..) => metric.of_step(step),
-        _ => metric.of_times(&step.summary.times[time]),
+    if metric.is_of_response_time() {
+        metric.of_times(&step.summary.times[time])
+    } else {
+        metric.of_step(step)
     }
 }
 
@@ -73,10 +74,11 @@ impl StepTable {
                 continue;
             };
             let value = value(metric, *time, step);
-            *reading = match metric.source {
+            *reading = if metric.is_of_response_time() {
+                metric.unit.reading_in(main).beside(value)
+            } else {
                 // Costs are no part of the response time.
-                Source::Step(_) | Source::OfStep(..) => metric.reading(value),
-                _ => metric.unit.reading_in(main).beside(value),
+                metric.reading(value)
             };
             let Some(unit) = reading.times() else {
                 continue;

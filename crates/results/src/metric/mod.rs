@@ -111,8 +111,10 @@ pub enum Source {
     Time(fn(&Distribution) -> Option<f64>),
     /// A number of a step.
     Step(fn(&Step) -> Option<f64>),
-    /// A quantile, in per cent, of other times of a step.
-    OfStep(fn(&Step, f64) -> Option<f64>, f64),
+    /// What this metric is of other times of a step.
+    OfStep(fn(&Step) -> Option<&Distribution>, &'static Metric),
+    /// By how much this metric of other times of a step is higher for the second of two.
+    Increase([fn(&Step) -> Option<&Distribution>; 2], &'static Metric),
 }
 
 /// Returns every metric of a step.
@@ -202,15 +204,29 @@ impl Metric {
                 Some(high.saturating_sub(low) as f64)
             }
             Source::Time(of) => of(times),
-            Source::Step(_) | Source::OfStep(..) | Source::Histogram(..) => None,
+            _ => None,
         }
+    }
+
+    /// Returns true for a metric of times, whose value for a step is that of its response time.
+    pub fn is_of_response_time(&self) -> bool {
+        matches!(
+            self.source,
+            Source::Quantile(_) | Source::Range(..) | Source::Time(_)
+        )
     }
 
     /// Returns the value of a step; that of a time is of its response time.
     pub fn of_step(&self, step: &Step) -> Option<f64> {
         match self.source {
             Source::Step(of) => of(step),
-            Source::OfStep(of, percent) => of(step, percent),
+            Source::OfStep(times, metric) => metric.of_times(times(step)?),
+            Source::Increase(both, metric) => {
+                let [before, after] = both.map(|times| times(step));
+                // What is at least so much is no more than anything.
+                let before = before.filter(|times| !metric.is_bound(times))?;
+                Some(metric.of_times(after?)? - metric.of_times(before)?)
+            }
             Source::Histogram(time, percent) => {
                 let times = &step.histograms.times[time];
                 let value = times.quantile(percent / 100.0);
@@ -218,31 +234,43 @@ impl Metric {
                     .filter(|_| is_backed(times.len(), percent))
                     .map(|value| value as f64)
             }
-            _ => self.of_times(&step.summary.times[Time::Response]),
+            Source::Quantile(_) | Source::Range(..) | Source::Time(_) => {
+                self.of_times(&step.summary.times[Time::Response])
+            }
         }
     }
 
-    /// Returns true if a distribution's value is a lower bound, because some requests got no reply.
+    /// Returns true if a distribution's value is a lower bound, because some requests got no reply, or took longer
+    /// than histograms tell.
     pub fn is_bound(&self, times: &Distribution) -> bool {
         match self.source {
             Source::Quantile(percent) | Source::Range(_, percent) => {
                 times.is_bound(&format!("p{percent}"))
             }
-            // By the next quantile that is known to be one or not.
-            Source::Histogram(Time::Response, percent) => {
-                let next = QUANTILES.into_iter().find(|own| *own >= percent);
-                next.is_some_and(|next| times.is_bound(&format!("p{next}")))
-            }
             Source::Time(_) => times.is_bound(self.name),
-            Source::Step(_) | Source::OfStep(..) | Source::Histogram(..) => false,
+            _ => false,
         }
     }
 
-    /// Returns true if a step's value is a lower bound: because some requests got no reply, or because the server was
-    /// not seen to recover from a burst.
+    /// Returns true if a step's value is a lower bound: for the same reasons, or because the server was not seen to
+    /// recover from a burst.
     pub fn is_bound_of(&self, step: &Step) -> bool {
-        let is_missing = || recoveries(step).is_some_and(|own| own.is_missing());
-        self.is_bound(&step.summary.times[Time::Response]) || (*self == RECOVERY && is_missing())
+        match self.source {
+            Source::Step(_) => {
+                *self == RECOVERY && recoveries(step).is_some_and(|own| own.is_missing())
+            }
+            Source::OfStep(times, metric) | Source::Increase([_, times], metric) => {
+                times(step).is_some_and(|times| metric.is_bound(times))
+            }
+            // By the next quantile that is known to be one or not.
+            Source::Histogram(time, percent) => {
+                let next = QUANTILES.into_iter().find(|own| *own >= percent);
+                next.is_some_and(|next| step.summary.times[time].is_bound(&format!("p{next}")))
+            }
+            Source::Quantile(_) | Source::Range(..) | Source::Time(_) => {
+                self.is_bound(&step.summary.times[Time::Response])
+            }
+        }
     }
 
     /// Returns its title in a table, with the unit in which its times read there.
@@ -281,15 +309,20 @@ impl Metric {
         )
     }
 
+    /// Returns a step's value in a table, as [`Metric::cell_of_times`] does.
+    pub fn cell_of_step(&self, step: &Step, reading: Reading) -> String {
+        self.show(step, |value| reading.show(value))
+    }
+
     /// Returns a step's value with its unit, as [`Metric::tell_times`] does.
     pub fn tell_step(&self, step: &Step) -> String {
-        match self.source {
-            Source::Step(_) | Source::OfStep(..) | Source::Histogram(..) => {
-                let value = self.of_step(step);
-                value.map_or_else(|| "-".to_owned(), |value| self.unit.tell(value))
-            }
-            _ => self.tell_times(&step.summary.times[Time::Response]),
-        }
+        self.show(step, |value| self.unit.tell(value))
+    }
+
+    fn show(&self, step: &Step, shown: impl FnOnce(f64) -> String) -> String {
+        let mark = if self.is_bound_of(step) { ">" } else { "" };
+        self.of_step(step)
+            .map_or_else(|| "-".to_owned(), |value| mark.to_owned() + &shown(value))
     }
 
     /// Returns true for a metric of bulk streams.
@@ -301,7 +334,7 @@ impl Metric {
     /// maximum.
     pub(crate) fn is_of_few_times(&self) -> bool {
         self.quantile().is_some_and(|percent| percent > 99.0)
-            || [&MAX, &SERVICE_P999].contains(&self)
+            || [&MAX, &SERVICE_P999, &MESSAGE_GAP_MAX].contains(&self)
     }
 
     /// Returns the quantile that it is, in per cent.
@@ -317,9 +350,9 @@ impl Metric {
         match self.source {
             Source::Quantile(percent)
             | Source::Histogram(_, percent)
-            | Source::OfStep(_, percent)
             | Source::Range(_, percent) => samples_for(percent),
-            _ => 1,
+            Source::OfStep(_, metric) | Source::Increase(_, metric) => metric.samples(),
+            Source::Step(_) | Source::Time(_) => 1,
         }
     }
 
@@ -352,9 +385,10 @@ impl Metric {
 
 #[cfg(test)]
 mod tests {
-    use netping_measure::counts::Counts;
+    use netping_measure::{counts::Counts, histogram::LONGEST};
 
     use super::*;
+    use crate::{fixtures, probe::ProbeSummary};
 
     #[test]
     fn names_are_unique_but_for_the_two_units_of_errors() {
@@ -376,6 +410,28 @@ mod tests {
         assert_eq!(IQR.of_times(&spread), Some(500.0));
         assert_eq!(IQR.of_times(&times(vec![(1000, 39)])), None);
         assert_eq!(IQR.samples(), 40);
+    }
+
+    #[test]
+    fn times_beyond_the_histograms_range_are_bounds_wherever_they_are() {
+        let beyond = Counts::from(vec![(1_000, 500), (LONGEST, 500)]);
+        let short = Counts::from(vec![(1_000, 1000)]);
+        let mut step = fixtures::step(1, |_| vec![1000; 1000]);
+        step.summary.times[Time::Service] = Distribution::of(&beyond);
+        assert_eq!(
+            [&SERVICE_P50, &SERVICE_P99].map(|own| own.is_bound_of(&step)),
+            [false, true]
+        );
+        assert_eq!(SERVICE_P99.tell_step(&step), ">60.0 s");
+        let probe = |idle: &Counts, loaded: &Counts| {
+            Box::new(ProbeSummary::of([idle.clone(), loaded.clone()], 0, 0))
+        };
+        step.probe = Some(probe(&short, &beyond));
+        assert!(PROBE_P99.is_bound_of(&step) && PROBE_ADDED_P99.is_bound_of(&step));
+        assert_eq!(PROBE_ADDED_P50.of_step(&step), Some(0.0));
+        // A difference to a lower bound is no bound.
+        step.probe = Some(probe(&beyond, &beyond));
+        assert_eq!(PROBE_ADDED_P99.of_step(&step), None);
     }
 
     #[test]

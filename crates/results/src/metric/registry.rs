@@ -1,6 +1,7 @@
 //! Every metric, and the lists of those that each output shows.
 
 use netping_measure::{
+    distribution::Distribution,
     path::{PathAccount, PathFact},
     times::Time,
 };
@@ -31,39 +32,29 @@ macro_rules! metrics {
 const QUANTILE: &str = "Quantile of the response time";
 const SERVICE: &str = "Quantile of the service time";
 
-/// Returns a quantile, in per cent, of a step's service time.
-fn service_time(step: &Step, percent: f64) -> Option<f64> {
-    let time = step.summary.times[Time::Service].quantile(percent);
-    time.map(|time| time as f64)
+/// Returns a step's service times.
+fn service_time(step: &Step) -> Option<&Distribution> {
+    Some(&step.summary.times[Time::Service])
 }
 
-/// Returns a quantile, in per cent, of a step's times to the first message.
-fn first_message(step: &Step, percent: f64) -> Option<f64> {
-    let time = &step.messages.as_ref()?.first_message.time;
-    time.quantile(percent).map(|time| time as f64)
+/// Returns a step's times to the first message.
+fn first_message(step: &Step) -> Option<&Distribution> {
+    Some(&step.messages.as_ref()?.first_message.time)
 }
 
-/// Returns a quantile, in per cent, of a step's times from one message to the next.
-fn message_gap(step: &Step, percent: f64) -> Option<f64> {
-    let gap = step.messages.as_ref()?.message_gap.as_ref()?;
-    gap.time.quantile(percent).map(|time| time as f64)
+/// Returns a step's times from one message to the next.
+fn message_gap(step: &Step) -> Option<&Distribution> {
+    Some(&step.messages.as_ref()?.message_gap.as_ref()?.time)
 }
 
-/// Returns a quantile, in per cent, of the response times of a step's probe before the streams.
-fn idle(step: &Step, percent: f64) -> Option<f64> {
-    let time = step.probe.as_ref()?.idle.time.quantile(percent);
-    time.map(|time| time as f64)
+/// Returns the response times of a step's probe before the streams.
+fn idle(step: &Step) -> Option<&Distribution> {
+    Some(&step.probe.as_ref()?.idle.time)
 }
 
-/// Returns a quantile, in per cent, of the response times of a step's probe beside the streams.
-fn loaded(step: &Step, percent: f64) -> Option<f64> {
-    let time = step.probe.as_ref()?.loaded.time.quantile(percent);
-    time.map(|time| time as f64)
-}
-
-/// Returns by how much streams raise a quantile, in per cent, of the response times of a step's probe.
-fn added(step: &Step, percent: f64) -> Option<f64> {
-    Some(loaded(step, percent)? - idle(step, percent)?)
+/// Returns the response times of a step's probe beside the streams.
+fn loaded(step: &Step) -> Option<&Distribution> {
+    Some(&step.probe.as_ref()?.loaded.time)
 }
 
 metrics! {
@@ -108,13 +99,13 @@ metrics! {
     P99999: "p99.999", "p99.999 us", "p99.999", "p99.999", Nanos, Lower, Logarithmic, QUANTILE, Quantile(99.999);
     /// The median of the service time.
     SERVICE_P50: "service-p50", "service p50", "service p50", "service_p50", Nanos, Lower, Logarithmic,
-        SERVICE, OfStep(service_time, 50.0);
+        SERVICE, OfStep(service_time, &P50);
     /// The 99th percentile of the service time.
     SERVICE_P99: "service-p99", "service p99", "service p99", "service_p99", Nanos, Lower, Logarithmic,
-        SERVICE, OfStep(service_time, 99.0);
+        SERVICE, OfStep(service_time, &P99);
     /// The 99.9th percentile of the service time.
     SERVICE_P999: "service-p99.9", "service p99.9", "service p99.9", "service_p99.9", Nanos, Lower, Logarithmic,
-        SERVICE, OfStep(service_time, 99.9);
+        SERVICE, OfStep(service_time, &P999);
     /// The longest time.
     MAX: "max", "max us", "max", "max", Nanos, Lower, Logarithmic,
         "Longest response time", Time(|time| time.max.map(|time| time as f64));
@@ -131,23 +122,23 @@ metrics! {
     /// The median time to the first message of a stream.
     FIRST_MESSAGE_P50: "first-message-p50", "first p50 us", "first message p50", "first_message_p50", Nanos, Lower, Logarithmic,
         "Median time to the first message of a stream",
-        OfStep(first_message, 50.0);
+        OfStep(first_message, &P50);
     /// The 99th percentile of the time to the first message of a stream.
     FIRST_MESSAGE_P99: "first-message-p99", "first p99 us", "first message p99", "first_message_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the time to the first message of a stream",
-        OfStep(first_message, 99.0);
+        OfStep(first_message, &P99);
     /// The median time from one message of a stream to the next.
     MESSAGE_GAP_P50: "message-gap-p50", "gap p50 us", "message gap p50", "message_gap_p50", Nanos, Lower, Logarithmic,
         "Median time from one message of a stream to the next",
-        OfStep(message_gap, 50.0);
+        OfStep(message_gap, &P50);
     /// The 99th percentile of the time from one message of a stream to the next.
     MESSAGE_GAP_P99: "message-gap-p99", "gap p99 us", "message gap p99", "message_gap_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the time from one message of a stream to the next",
-        OfStep(message_gap, 99.0);
+        OfStep(message_gap, &P99);
     /// The longest time from one message of a stream to the next.
     MESSAGE_GAP_MAX: "message-gap-max", "gap max us", "message gap max", "message_gap_max", Nanos, Lower, Logarithmic,
         "Longest time from one message of a stream to the next",
-        Step(|step| Some(step.messages.as_ref()?.message_gap.as_ref()?.time.max? as f64));
+        OfStep(message_gap, &MAX);
     /// The longest time until the server has recovered from a burst.
     RECOVERY: "recovery", "recovery us", "recovery", "recovery", Nanos, Lower, Linear,
         "Longest time from a burst's end until p99 was as before it, in whole seconds; at least, where it never was",
@@ -204,26 +195,26 @@ metrics! {
         Step(|step| step.bulk.as_ref()?.server_softirq_seconds_per_gib);
     /// The median response time of a small request before bulk streams.
     PROBE_IDLE_P50: "probe-idle-p50", "idle p50 us", "idle p50", "probe_idle_p50", Nanos, Lower, Logarithmic,
-        "Median response time of a small request before the streams", Step(|step| idle(step, 50.0));
+        "Median response time of a small request before the streams", OfStep(idle, &P50);
     /// The median response time of a small request beside bulk streams.
     PROBE_P50: "probe-p50", "loaded p50 us", "loaded p50", "probe_p50", Nanos, Lower, Logarithmic,
-        "Median response time of a small request beside the streams", Step(|step| loaded(step, 50.0));
+        "Median response time of a small request beside the streams", OfStep(loaded, &P50);
     /// By how much bulk streams raise the median response time of a small request.
     PROBE_ADDED_P50: "probe-added-p50", "added p50 us", "added p50", "probe_added_p50", Nanos, Lower, Linear,
         "Increase of the median response time of a small request beside the streams",
-        Step(|step| added(step, 50.0));
+        Increase([idle, loaded], &P50);
     /// The 99th percentile of the response time of a small request before bulk streams.
     PROBE_IDLE_P99: "probe-idle-p99", "idle p99 us", "idle p99", "probe_idle_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the response time of a small request before the streams",
-        Step(|step| idle(step, 99.0));
+        OfStep(idle, &P99);
     /// The 99th percentile of the response time of a small request beside bulk streams.
     PROBE_P99: "probe-p99", "loaded p99 us", "loaded p99", "probe_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the response time of a small request beside the streams",
-        Step(|step| loaded(step, 99.0));
+        OfStep(loaded, &P99);
     /// By how much bulk streams raise the 99th percentile of the response time of a small request.
     PROBE_ADDED_P99: "probe-added-p99", "added p99 us", "added p99", "probe_added_p99", Nanos, Lower, Linear,
         "Increase of the 99th percentile of the response time of a small request beside the streams",
-        Step(|step| added(step, 99.0));
+        Increase([idle, loaded], &P99);
 }
 
 /// Some metrics, in the order of an output.

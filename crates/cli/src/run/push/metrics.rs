@@ -76,7 +76,10 @@ impl Metrics {
                     gauges(&metric.key.replace("_us_", "_seconds_"), &help)
                 })
                 .collect(),
-            quantiles: gauges("response_time_quantile_seconds", "Quantiles of final times"),
+            quantiles: gauges(
+                "response_time_quantile_seconds",
+                "Quantiles of final times; one of which only a lower bound is known is left out",
+            ),
             response_times,
             labels: Labels::new(),
             registry,
@@ -123,7 +126,11 @@ impl Metrics {
     pub fn end(&self, step: &Step) {
         let accounting = &step.summary.accounting;
         self.abandon();
-        self.set(&self.rate, step.summary.rate);
+        // By turns, the others decide on it, too.
+        match step.rate() {
+            Some(rate) => self.set(&self.rate, rate),
+            None => drop(self.rate.remove(&self.labels)),
+        }
         self.set(&self.replies, accounting.ok as f64);
         self.set(&self.failures, accounting.failed() as f64);
         for (metric, gauges) in metric::COSTS.iter().zip(&self.costs) {
@@ -132,7 +139,8 @@ impl Metrics {
             }
         }
         for metric in metric::PUSHED_QUANTILES {
-            if let Some(nanos) = metric.of_step(step) {
+            let known = metric.of_step(step).filter(|_| !metric.is_bound_of(step));
+            if let Some(nanos) = known {
                 let gauge = self.quantiles.get_or_create_owned(&self.quantile(metric));
                 gauge.set(nanos / 1e9);
             }
@@ -219,6 +227,7 @@ mod tests {
         transport::Kind,
     };
     use netping_protocol::secure::Connector;
+    use netping_results::fixtures;
 
     use super::*;
 
@@ -292,6 +301,25 @@ mod tests {
             "{text}"
         );
         assert_eq!(text.matches("netping_response_time_seconds_sum").count(), 2);
+    }
+
+    #[test]
+    fn lower_bounds_and_rates_that_others_decide_on_are_left_out() {
+        let mut metrics = Metrics::new();
+        begin(&mut metrics, "tcp://h:1", None, &[]);
+        let mut step = fixtures::step(1, |_| vec![1000; 1000]);
+        let has = |metrics: &Metrics| {
+            let text = metrics.text().unwrap();
+            ["netping_rate_", "quantile=\"0.5\"", "quantile=\"0.99\""].map(|own| text.contains(own))
+        };
+        metrics.end(&step);
+        assert_eq!(has(&metrics), [true, true, true]);
+        step.settings.together = Some(2);
+        let times = &mut step.summary.times[Time::Response];
+        times.at_least.insert("p99".to_owned());
+        begin(&mut metrics, "tcp://h:1", None, &[]);
+        metrics.end(&step);
+        assert_eq!(has(&metrics), [false, true, false]);
     }
 
     #[test]

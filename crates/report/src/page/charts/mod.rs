@@ -16,7 +16,6 @@ pub(super) mod shift;
 mod sweep;
 mod trials;
 
-use netping_measure::times::Time;
 use netping_results::{
     estimate::estimate,
     metric::Metric,
@@ -104,7 +103,7 @@ fn strip(metric: &Metric, measurement: &Measurement<'_>, x: impl Into<Exact>) ->
                 Exact::Word(format!("trial {}", step.trial)),
                 metric.of_step(step)?,
             );
-            let is_bound = metric.is_bound(&step.summary.times[Time::Response]);
+            let is_bound = metric.is_bound_of(step);
             Some(Point { is_bound, ..point })
         }));
     }
