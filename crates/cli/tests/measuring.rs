@@ -837,3 +837,20 @@ fn the_clock_of_a_server_is_compared_with_the_clients() {
         assert!((-1.01..-0.99).contains(&hours), "{offset}");
     }
 }
+
+#[test]
+fn the_cost_of_a_window_without_a_warm_up_begins_with_it() {
+    let server = Server::start("tokio", &[]);
+    let mut args = vec!["throughput", &server.url, "-c", "1", "--workers", "1"];
+    args.extend([
+        "--rate", "1k", "-d", "100ms", "--warmup", "0s", "--json", "-",
+    ]);
+    args.extend(["--server-metrics", &server.metrics]);
+    // The readings take time of their own, and a machine may stand still meanwhile: but not each time.
+    let is_whole = (0..10).any(|_| {
+        let run = parse(&stdout(&run(&args)));
+        let counted = &run["steps"][0]["cost"]["server"]["requests"]["client"];
+        counted.as_u64() >= Some(90)
+    });
+    assert!(is_whole);
+}

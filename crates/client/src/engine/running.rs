@@ -165,6 +165,8 @@ impl<'a> Running<'a> {
     pub fn measure(mut self) -> Result<Vec<Measured>, StartError> {
         self.begin_warm_up();
         self.workers.start();
+        // A window without a warm-up has begun.
+        self.enter_phase(self.workers.clock.now());
         while self.done < self.plan.execution.workers * self.parties.len() {
             self.receive()?;
             let now = self.workers.clock.now();
