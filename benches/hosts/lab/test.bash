@@ -268,7 +268,7 @@ search() {
     local next windows=() window=100
     while next=$("$binaries/netping" next --find 'p99<50ms' -d 2s --allow all "${windows[@]}") && [[ $next = --rate* ]]; do
         play search.log site.yml -e scenario=scenarios/rate.toml -e campaign_folder="$results/$((++window))" \
-            -e '{"scenario_variables": {"rate": "'"${next#--rate }"'", "duration": "2s"},
+            -e '{"servers": ["server"], "scenario_variables": {"rate": "'"${next#--rate }"'", "duration": "2s"},
                  "merge_flags": "--allow all", "accepted_exit_codes": [0, 1]}'
         windows=("$results"/*/*/rate.json)
     done
@@ -277,6 +277,6 @@ search() {
 }
 
 compared() {
-    play compared.log site.yml -e scenario=lab/compared.toml -e '{"merge_flags": "--allow all"}'
+    play compared.log site.yml -e scenario=lab/compared.toml -e '{"servers": ["server"], "merge_flags": "--allow all"}'
     "$binaries/netping" report "$results"/*/*/compared.json | grep -E -m 1 "tcp://.*:8003.* (than|from) "
 }

@@ -13,7 +13,7 @@ use netping_results::{
     time_unit::TimeUnit,
 };
 
-use super::{anatomy, bulk};
+use super::{anatomy, bulk, trials};
 use crate::table::{Column, Layout, Table};
 
 const LEGEND: &str = "start: of a client's window, after that of the first; overlap: share of its window that all have in common; \
@@ -60,13 +60,11 @@ pub(super) fn text(run: &Run) -> String {
         lines.push(bulk::text(run));
         return lines.join("\n");
     }
-    if let Some(step) = run.steps.first() {
-        let target = on_one_line(&step.full_name());
-        let clients = thousands(run.parts.len() as f64);
-        lines.push(format!("\n{target}  {clients} clients"));
-    }
-    lines.push(table(run, Table::whole));
+    lines.push(tables(run, Table::whole));
     lines.push(LEGEND.to_owned());
+    if run.order_seed.is_some() {
+        lines.push(trials::text(run));
+    }
     for step in &run.steps {
         if let Some(own) = &step.anatomy {
             lines.push(format!("all clients, {}:", step.settings.load_in_words()));
@@ -126,8 +124,8 @@ impl Units {
     }
 }
 
-/// Returns the rows of all clients and steps as a table.
-pub(crate) fn table(run: &Run, layout: Layout) -> String {
+/// Returns a table for each target: the rows of all clients and steps.
+pub(crate) fn tables(run: &Run, layout: Layout) -> String {
     let behind = behind(run.parts.iter().map(|part| part.clock.as_ref()));
     let starts_of = |at: usize| {
         let start = |(part, behind): (&Part, &i64)| {
@@ -138,8 +136,15 @@ pub(crate) fn table(run: &Run, layout: Layout) -> String {
     };
     let starts: Vec<Vec<Option<u64>>> = (0..run.steps.len()).map(starts_of).collect();
     let units = Units::of(run, &starts);
-    let mut rows = Vec::new();
+    let mut targets: Vec<(String, Vec<Vec<String>>)> = Vec::new();
     for (at, (step, starts)) in run.steps.iter().zip(&starts).enumerate() {
+        let name = step.full_name();
+        let place = targets.iter().position(|(own, _)| *own == name);
+        let place = place.unwrap_or_else(|| {
+            targets.push((name, Vec::new()));
+            targets.len() - 1
+        });
+        let rows = &mut targets[place].1;
         let all: Vec<Contribution<'_>> = run
             .parts
             .iter()
@@ -157,13 +162,23 @@ pub(crate) fn table(run: &Run, layout: Layout) -> String {
                 rows.push(row_of([format!("... and {more} more far off")]));
             }
         }
-        rows.push(sum(step, &units));
+        let name = match run.order_seed {
+            Some(_) => format!("all, trial {}", step.trial),
+            None => "all".to_owned(),
+        };
+        rows.push(sum(name, step, &units));
     }
     let mut columns = Column::named_rows([""; 12]);
     for (column, title) in columns.iter_mut().zip(units.titles()) {
         *column = column.clone().titled(title);
     }
-    layout(&columns, &rows)
+    let clients = thousands(run.parts.len() as f64);
+    let block = |(name, rows): (String, Vec<Vec<String>>)| {
+        let (name, table) = (on_one_line(&name), layout(&columns, &rows));
+        format!("\n{name}  {clients} clients\n{table}")
+    };
+    let blocks: Vec<String> = targets.into_iter().map(block).collect();
+    blocks.join("\n")
 }
 
 /// Returns the times, in nanoseconds, of these starts after the first of them.
@@ -275,11 +290,11 @@ fn contribution((part, step, after): &Contribution<'_>, units: &Units) -> Vec<St
     row_of(cells)
 }
 
-fn sum(step: &Step, units: &Units) -> Vec<String> {
+fn sum(name: String, step: &Step, units: &Units) -> Vec<String> {
     let cell = |metric: &Metric, reading: Reading| metric.cell_of_step(step, reading);
     let times = &step.summary.times[Time::Response];
     vec![
-        "all".to_owned(),
+        name,
         step.settings.callers.to_string(),
         step.settings.connections.to_string(),
         format::rate(step.summary.rate),
@@ -296,7 +311,10 @@ fn sum(step: &Step, units: &Units) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use netping_results::fixtures::{STARTED_AT, run, step};
+    use netping_results::{
+        fixtures::{STARTED_AT, run, step},
+        run::Pairing,
+    };
 
     use super::*;
 
@@ -325,6 +343,43 @@ mod tests {
             parts: (0..clients).map(part).collect(),
             ..run(vec![own])
         }
+    }
+
+    #[test]
+    fn several_targets_have_tables_of_their_own_and_trials_are_compared() {
+        let mut run = merged(2);
+        let first = run.steps[0].clone();
+        run.steps = (0..4)
+            .map(|at| Step {
+                target: format!("tcp://h:{}", at % 2),
+                measurement: at % 2,
+                trial: (at / 2 + 1) as u32,
+                ..first.clone()
+            })
+            .collect();
+        for part in &mut run.parts {
+            part.steps = vec![part.steps[0].clone(); 4];
+        }
+        run.pairings = vec![Pairing::new(0, 1)];
+        let lines = |run: &Run, start: &str| {
+            let text = text(run);
+            let all = text.lines().map(str::to_owned);
+            all.filter(|line| line.starts_with(start))
+                .collect::<Vec<_>>()
+        };
+        let headings = |run: &Run| lines(run, "tcp://h:").len();
+        assert_eq!((headings(&run), lines(&run, "all ").len()), (2, 4));
+        assert!(!text(&run).contains("2 trials"));
+        run.order_seed = Some(1);
+        for (at, line) in lines(&run, "all, trial ").iter().enumerate() {
+            assert!(
+                line.starts_with(&format!("all, trial {} ", at % 2 + 1)),
+                "{line}"
+            );
+        }
+        let text = text(&run);
+        assert!(text.contains("2 trials of each"), "{text}");
+        assert!(text.contains("tcp://h:1  8 callers"), "{text}");
     }
 
     #[test]

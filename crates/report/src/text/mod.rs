@@ -18,7 +18,7 @@ use netping_results::run::{Kind, PLACEMENT, Run};
 
 use crate::{ab, balance::remarks, verdict};
 
-pub(crate) use merge::table as contributions;
+pub(crate) use merge::tables as contributions;
 
 pub use anatomy::largest_part;
 pub(crate) use compare::APART;
