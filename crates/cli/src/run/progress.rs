@@ -166,7 +166,7 @@ impl Progress {
             live.begin_step(plans);
         }
         if let Some(push) = &self.push {
-            push.begin_step(plan);
+            push.begin_step(plans);
         }
     }
 

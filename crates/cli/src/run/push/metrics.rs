@@ -43,8 +43,8 @@ pub struct Metrics {
     /// Of the response time of a step that is done, in seconds.
     quantiles: Gauges,
     response_times: Family<Labels, TimeBuckets>,
-    /// Those of the current step.
-    labels: Labels,
+    /// Those of the current step, or of each of several that are measured together.
+    current: Vec<Labels>,
 }
 
 impl Metrics {
@@ -81,77 +81,109 @@ impl Metrics {
                 "Quantiles of final times; one of which only a lower bound is known is left out",
             ),
             response_times,
-            labels: Labels::new(),
+            current: Vec::new(),
             registry,
         }
     }
 
-    /// Begins a step, which replaces an earlier one of the same target.
-    pub fn begin(&mut self, plan: &Plan) {
-        let label = plan.target.label.clone().unwrap_or_default();
-        self.labels = vec![("target", plan.target.url.to_string()), ("label", label)];
-        for gauges in self.costs.iter().chain([&self.planned_rate]) {
-            gauges.remove(&self.labels);
+    /// Begins a step, which replaces an earlier one of the same target; or one for each of several targets that are
+    /// measured together.
+    pub fn begin(&mut self, plans: &[Plan]) {
+        let label = |plan: &Plan| labels(plan.target.url.to_string(), plan.target.label.as_deref());
+        self.current = plans.iter().map(label).collect();
+        for (plan, own) in plans.iter().zip(&self.current) {
+            self.clear(own);
+            set(&self.running, own, 1.0);
+            set(&self.callers, own, plan.load.callers as f64);
+            if let Some(rate) = plan.load.mean_rate(plan.load.arrival) {
+                set(&self.planned_rate, own, rate);
+            }
+            self.add_times(own, &Counts::default());
+        }
+        if let Some(own) = self.alone() {
+            for gauges in [&self.rate, &self.replies, &self.failures] {
+                set(gauges, own, 0.0);
+            }
+        }
+    }
+
+    /// Removes what an earlier step had.
+    fn clear(&self, own: &Labels) {
+        let counts = [
+            &self.planned_rate,
+            &self.rate,
+            &self.replies,
+            &self.failures,
+        ];
+        for gauges in self.costs.iter().chain(counts) {
+            gauges.remove(own);
         }
         for metric in metric::PUSHED_QUANTILES {
-            self.quantiles.remove(&self.quantile(metric));
+            self.quantiles.remove(&quantile(own, metric));
         }
-        self.response_times.remove(&self.labels);
-        self.add_times(&Counts::default());
-        self.set(&self.running, 1.0);
-        self.set(&self.callers, plan.load.callers as f64);
-        if let Some(rate) = plan.load.mean_rate(plan.load.arrival) {
-            self.set(&self.planned_rate, rate);
-        }
-        for gauges in [&self.rate, &self.replies, &self.failures] {
-            self.set(gauges, 0.0);
+        self.response_times.remove(own);
+    }
+
+    /// Returns the current step, if it is one: what comes of several together is not told apart before their end.
+    fn alone(&self) -> Option<&Labels> {
+        match &self.current[..] {
+            [own] => Some(own),
+            _ => None,
         }
     }
 
     /// Notes the current rate, in replies per second.
     pub fn set_rate(&self, rate: f64) {
-        self.set(&self.rate, rate);
+        if let Some(own) = self.alone() {
+            set(&self.rate, own, rate);
+        }
     }
 
     /// Adds an interval of a worker.
     pub fn add(&self, interval: &Interval) {
+        let Some(own) = self.alone() else {
+            return;
+        };
         let replies = interval.times[Time::Service].len() as f64;
         let failures = interval.accounting.failed() as f64;
-        self.replies.get_or_create(&self.labels).inc_by(replies);
-        self.failures.get_or_create(&self.labels).inc_by(failures);
-        self.add_times(&interval.response_times().into());
+        self.replies.get_or_create(own).inc_by(replies);
+        self.failures.get_or_create(own).inc_by(failures);
+        self.add_times(own, &interval.response_times().into());
     }
 
     /// Takes the final numbers of a step.
     pub fn end(&self, step: &Step) {
         let accounting = &step.summary.accounting;
-        self.abandon();
-        // By turns, the others decide on it, too.
-        match step.rate() {
-            Some(rate) => self.set(&self.rate, rate),
-            None => drop(self.rate.remove(&self.labels)),
-        }
-        self.set(&self.replies, accounting.ok as f64);
-        self.set(&self.failures, accounting.failed() as f64);
-        for (metric, gauges) in metric::COSTS.iter().zip(&self.costs) {
-            if let Some(micros) = metric.of_step(step) {
-                self.set(gauges, micros / 1e6);
+        let own = &labels(step.target.clone(), step.label.as_deref());
+        self.clear(own);
+        set(&self.running, own, 0.0);
+        let numbers = [
+            (&self.planned_rate, step.settings.planned_rate),
+            (&self.rate, step.rate()),
+            (&self.replies, Some(accounting.ok as f64)),
+            (&self.failures, Some(accounting.failed() as f64)),
+        ];
+        let costs = metric::COSTS.iter().map(|metric| metric.of_step(step));
+        let costs = costs.map(|micros| micros.map(|micros| micros / 1e6));
+        for (gauges, value) in numbers.into_iter().chain(self.costs.iter().zip(costs)) {
+            if let Some(value) = value {
+                set(gauges, own, value);
             }
         }
         for metric in metric::PUSHED_QUANTILES {
             let known = metric.of_step(step).filter(|_| !metric.is_bound_of(step));
             if let Some(nanos) = known {
-                let gauge = self.quantiles.get_or_create_owned(&self.quantile(metric));
-                gauge.set(nanos / 1e9);
+                set(&self.quantiles, &quantile(own, metric), nanos / 1e9);
             }
         }
-        self.response_times.remove(&self.labels);
-        self.add_times(&step.histograms.times[Time::Response]);
+        self.add_times(own, &step.histograms.times[Time::Response]);
     }
 
     /// Ends a step that failed to start.
     pub fn abandon(&self) {
-        self.set(&self.running, 0.0);
+        for own in &self.current {
+            set(&self.running, own, 0.0);
+        }
     }
 
     /// Encodes the numbers in Prometheus' text format.
@@ -164,25 +196,32 @@ impl Metrics {
         Ok(text)
     }
 
-    fn set(&self, gauges: &Gauges, value: f64) {
-        gauges.get_or_create(&self.labels).set(value);
+    fn add_times(&self, own: &Labels, times: &Counts) {
+        self.response_times.get_or_create(own).add(times);
     }
+}
 
-    fn add_times(&self, times: &Counts) {
-        self.response_times.get_or_create(&self.labels).add(times);
-    }
+fn labels(target: String, label: Option<&str>) -> Labels {
+    vec![
+        ("target", target),
+        ("label", label.unwrap_or_default().to_owned()),
+    ]
+}
 
-    /// Returns the labels of a quantile, which Prometheus writes as a share: `0.999`.
-    fn quantile(&self, metric: &Metric) -> Labels {
-        let share = match metric.source {
-            Source::Quantile(percent) => {
-                let digits = format!("{:.6}", percent / 100.0);
-                digits.trim_end_matches('0').to_owned()
-            }
-            _ => metric.name.to_owned(),
-        };
-        [&self.labels[..], &[("quantile", share)]].concat()
-    }
+fn set(gauges: &Gauges, own: &Labels, value: f64) {
+    gauges.get_or_create(own).set(value);
+}
+
+/// Returns the labels of a quantile, which Prometheus writes as a share: `0.999`.
+fn quantile(own: &Labels, metric: &Metric) -> Labels {
+    let share = match metric.source {
+        Source::Quantile(percent) => {
+            let digits = format!("{:.6}", percent / 100.0);
+            digits.trim_end_matches('0').to_owned()
+        }
+        _ => metric.name.to_owned(),
+    };
+    [&own[..], &[("quantile", share)]].concat()
 }
 
 /// A histogram as Prometheus has it: the sum in seconds, and the number of times up to each of
@@ -242,9 +281,9 @@ mod tests {
         let url = target.parse().unwrap();
         let mut destination = Destination::new(url, ServerSource::Nowhere, secured);
         destination.label = label.map(str::to_owned);
-        metrics.begin(&Plan::new(destination, Kind::Line));
+        metrics.begin(&[Plan::new(destination, Kind::Line)]);
         metrics.set_rate(5.0);
-        metrics.add_times(&times.to_vec().into());
+        metrics.add_times(&metrics.current[0], &times.to_vec().into());
     }
 
     #[test]
@@ -308,6 +347,7 @@ mod tests {
         let mut metrics = Metrics::new();
         begin(&mut metrics, "tcp://h:1", None, &[]);
         let mut step = fixtures::step(1, |_| vec![1000; 1000]);
+        step.target = "tcp://h:1".to_owned();
         let has = |metrics: &Metrics| {
             let text = metrics.text().unwrap();
             ["netping_rate_", "quantile=\"0.5\"", "quantile=\"0.99\""].map(|own| text.contains(own))
@@ -317,9 +357,39 @@ mod tests {
         step.settings.together = Some(2);
         let times = &mut step.summary.times[Time::Response];
         times.at_least.insert("p99".to_owned());
-        begin(&mut metrics, "tcp://h:1", None, &[]);
         metrics.end(&step);
         assert_eq!(has(&metrics), [false, true, false]);
+    }
+
+    #[test]
+    fn targets_that_are_measured_together_each_have_their_own_numbers() {
+        let mut metrics = Metrics::new();
+        let plan = |target: &str| {
+            let secured = (Connector::Plain, Trust::default());
+            let url = target.parse().unwrap();
+            let destination = Destination::new(url, ServerSource::Nowhere, secured);
+            Plan::new(destination, Kind::Line)
+        };
+        metrics.begin(&["tcp://h:1", "tcp://h:2"].map(plan));
+        metrics.set_rate(5.0);
+        let value = |metrics: &Metrics, name: &str, target: &str| {
+            let text = metrics.text().unwrap();
+            let name = format!("netping_{name}{{target=\"{target}\",label=\"\"}}");
+            sample(&text, &name).map(|value| value as u64)
+        };
+        let both = |metrics: &Metrics, name: &str| {
+            ["tcp://h:1", "tcp://h:2"].map(|target| value(metrics, name, target))
+        };
+        assert_eq!(both(&metrics, "running"), [Some(1); 2]);
+        assert_eq!(both(&metrics, "rate_per_second"), [None; 2]);
+        for (target, count) in [("tcp://h:1", 100), ("tcp://h:2", 200)] {
+            metrics.end(&Step {
+                target: target.to_owned(),
+                ..fixtures::step(1, |_| vec![1000; count])
+            });
+        }
+        assert_eq!(both(&metrics, "running"), [Some(0); 2]);
+        assert_eq!(both(&metrics, "replies"), [Some(100), Some(200)]);
     }
 
     #[test]

@@ -57,9 +57,9 @@ impl Push {
         })
     }
 
-    /// Begins a step.
-    pub fn begin_step(&self, plan: &Plan) {
-        self.metrics.borrow_mut().begin(plan);
+    /// Begins a step of each of these, which are measured together.
+    pub fn begin_step(&self, plans: &[Plan]) {
+        self.metrics.borrow_mut().begin(plans);
     }
 
     /// Pushes the final numbers of a step. Returns the first failure of a push, once.
