@@ -1,6 +1,6 @@
 //! Warnings about requests that did not leave as planned.
 
-use netping_measure::{accounting::Accounting, times::Time};
+use netping_measure::{accounting::Accounting, course::Slot, times::Time};
 use serde::{Deserialize, Serialize};
 
 use super::{Facts, Severity, Told, WarningKind};
@@ -76,8 +76,8 @@ pub struct BehindSchedule {
     pub not_sent: u64,
     /// Verified replies as a share of what was planned.
     pub achieved: f64,
-    /// True if half of the requests took longer than the warm-up: replies to what was sent before the window are fewer
-    /// than those that come after it.
+    /// True if the replies that are missing are those of the window's start, because requests took longer than the
+    /// warm-up, and did not take longer and longer.
     #[serde(default)]
     pub outlasts_warmup: bool,
 }
@@ -92,14 +92,36 @@ impl BehindSchedule {
     /// Replies to requests from before the window and replies after it differ by chance, by up to this many of their
     /// standard deviations. Where arrivals are random, their number is that of a Poisson distribution.
     const CHANCE: f64 = 3.0;
+
+    /// Requests of the window's second half take longer than those of its first by over this factor where they queue.
+    const GROWTH: f64 = 1.25;
+
+    /// Returns the replies that came after the window because requests took longer than the warm-up; 0 where they
+    /// queue. Each such request finds as many fewer answered before it as are due in the time by which it is longer.
+    fn of_warmup(facts: &Facts<'_>, scheduled: f64) -> f64 {
+        let (early, late) = facts.slots.split_at(facts.slots.len() / 2);
+        let mean = |slots: &[Slot]| {
+            let due: u64 = slots.iter().map(|slot| slot.due).sum();
+            let sum: u64 = slots.iter().map(|slot| slot.response).sum();
+            sum as f64 / due.max(1) as f64
+        };
+        if mean(late) > mean(early) * Self::GROWTH {
+            return 0.0;
+        }
+        let warmup = facts.settings.warmup_seconds * 1e9;
+        let beyond = |(time, count): (u64, u64)| (time as f64 - warmup).max(0.0) * count as f64;
+        let times = facts.service_time;
+        let sum: f64 = times.iter().map(beyond).sum();
+        let mean = sum / times.len().max(1) as f64 / 1e9;
+        scheduled / facts.summary.seconds * mean
+    }
 }
 
 impl WarningKind for BehindSchedule {
     fn of_step(facts: &Facts<'_>) -> Option<Self> {
         let planned = facts.settings.planned_rate?;
         let summary = facts.summary;
-        let median = |time| summary.times[time].quantile(50.0);
-        let lag_p50 = median(Time::Lag);
+        let lag_p50 = summary.times[Time::Lag].quantile(50.0);
         let Accounting {
             not_sent,
             early,
@@ -120,13 +142,14 @@ impl WarningKind for BehindSchedule {
         let may_be_late = facts.settings.bursts.is_some();
         let late = !may_be_late && lag_p50.is_some_and(|lag| lag > Self::LATE);
         let is_late = late || not_sent > 0;
-        let warmup = facts.settings.warmup_seconds * 1e9;
-        let outlasts = median(Time::Service).is_some_and(|time| time as f64 > warmup);
+        let explained = by_chance + Self::of_warmup(facts, scheduled);
+        let outlasts_warmup =
+            !is_late && is_short && came + explained >= scheduled * Self::ACHIEVED;
         (is_late || is_short).then_some(Self {
             lag_p50,
             not_sent,
             achieved,
-            outlasts_warmup: !is_late && outlasts,
+            outlasts_warmup,
         })
     }
 
@@ -137,7 +160,7 @@ impl WarningKind for BehindSchedule {
                 severity,
                 extent,
                 sentence: format!(
-                    "replies came at {:.1}% of the planned rate: half of the requests took longer than the warm-up, so that few were answered at the window's start",
+                    "replies came at {:.1}% of the planned rate: requests took longer than the warm-up, so that few were answered at the window's start",
                     self.achieved * 100.0
                 ),
                 remedy: &[

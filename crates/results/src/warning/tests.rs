@@ -1652,22 +1652,26 @@ fn a_kind_is_written_and_read_by_its_name() {
 
 #[test]
 fn replies_that_outlast_the_warm_up_ask_for_a_longer_one() {
-    let told = |warmup, not_sent| {
+    // Of 24,000 requests, so many seconds' worth of replies are missing, which took 500 ms each; in the second half of
+    // the window, by a factor longer.
+    let asks = |[warmup, missing, growth]: [f64; 3], not_sent| {
         let warnings = step(|case| {
             let step = &mut case.open().step;
             step.settings.warmup_seconds = warmup;
-            step.summary.rate = 0.9 * 8000.0;
-            step.summary.times[Time::Service] = always(500_000_000);
+            step.summary.rate = (3.0 - missing) * 8000.0 / 3.0;
+            step.histograms.times[Time::Service] = vec![(500_000_000, 24_000)].into();
             step.summary.accounting.not_sent = not_sent;
+            case.responses(0, 500_000);
+            case.responses(15, (500_000.0 * growth) as u64);
         });
         let own = warnings.iter().find(|own| own.name() == "BEHIND_SCHEDULE");
-        own.unwrap().to_string()
+        own.unwrap().to_string().contains("longer than the warm-up")
     };
-    for (warmup, not_sent, is_due_to_warmup) in
-        [(0.49, 0, true), (0.51, 0, false), (0.49, 1, false)]
-    {
-        let told = told(warmup, not_sent);
-        let asks = told.contains("longer than the warm-up");
-        assert_eq!(asks, is_due_to_warmup, "{told}");
-    }
+    // Half a second of replies comes after the window, and of them the warm-up's length came into it.
+    assert!(asks([0.2, 0.3, 1.0], 0));
+    assert!(asks([0.0, 0.5, 1.2], 0));
+    assert!(!asks([0.2, 0.35, 1.0], 0), "more is missing than that");
+    assert!(!asks([0.6, 0.3, 1.0], 0), "the warm-up was long enough");
+    assert!(!asks([0.2, 0.3, 1.3], 0), "they took longer and longer");
+    assert!(!asks([0.2, 0.3, 1.0], 1), "one was not sent");
 }
