@@ -266,7 +266,7 @@ pub struct ServerDemand {
 impl ServerDemand {
     /// Returns it without what each request took: for one of several targets that it serves, whose requests differ.
     #[must_use]
-    pub fn of_many(self) -> Self {
+    pub fn without_each_request(self) -> Self {
         Self {
             cpu_us_per_request: None,
             context_switches_per_request: None,

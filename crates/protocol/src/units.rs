@@ -46,12 +46,13 @@ pub fn bytes(text: &str) -> Result<u64, String> {
 /// # Errors
 /// A sentence about the text.
 pub fn time(text: &str) -> Result<Duration, String> {
-    let time = humantime::parse_duration(text)
-        .map_err(|_| "a time has a unit, such as 500ms, 2s or 1m".to_owned())?;
-    if time > LONGEST {
-        return Err("the longest time is 36500d".to_owned());
+    match humantime::parse_duration(text) {
+        Ok(time) if time <= LONGEST => Ok(time),
+        Ok(_) | Err(humantime::DurationError::NumberOverflow) => {
+            Err("the longest time is 36500d".to_owned())
+        }
+        Err(_) => Err("a time has a unit, such as 500ms, 2s or 1m".to_owned()),
     }
-    Ok(time)
 }
 
 /// Returns a reader of numbers within `range`.
@@ -105,7 +106,11 @@ mod tests {
     fn times_have_units_and_a_limit() {
         assert_eq!(time("1m 30s"), Ok(Duration::from_secs(90)));
         assert_eq!(time("36500d"), Ok(LONGEST));
-        for (text, error) in [("5", "such as 500ms"), ("36500d 1ns", "is 36500d")] {
+        for (text, error) in [
+            ("5", "such as 500ms"),
+            ("36500d 1ns", "is 36500d"),
+            ("99999999999999999y", "is 36500d"),
+        ] {
             assert!(time(text).unwrap_err().contains(error), "{text}");
         }
     }

@@ -54,13 +54,14 @@ pub fn estimate(metric: &Metric, measurement: &Measurement<'_>) -> Option<Estima
     let rounds = Rounds::of(metric, measurement);
     let trials = rounds.steps.len();
     let missing = measurement.trials.len() - trials;
-    let is_bound = |step: &&Step| metric.is_bound_of(step);
+    let mut steps = rounds.steps.iter().chain(&measurement.again);
+    let is_bound = steps.any(|step| metric.is_bound_of(step));
     let of = |value, interval| Estimate {
         value,
         interval,
         trials,
         missing,
-        is_bound: rounds.steps.iter().any(is_bound),
+        is_bound,
     };
     match rounds.steps[..] {
         [] => without_value(metric, measurement),

@@ -355,7 +355,13 @@ impl<'a> Running<'a> {
                 }
             }
             let demand = of.demand(&sum)?;
-            Ok(demand.map(|own| if is_one_target { own } else { own.of_many() }))
+            Ok(demand.map(|own| {
+                if is_one_target {
+                    own
+                } else {
+                    own.without_each_request()
+                }
+            }))
         };
         let demands: Vec<_> = ended.iter().map(of_server).collect();
         let mut machine = self.machine;

@@ -174,16 +174,22 @@ impl CsvRow {
         self.put("outside_errors", accounting.outside_errors);
         let response = &summary.times[Time::Response];
         self.put("response_time_count", response.count);
-        let bounds = metric::TIMES.iter().filter(|own| own.is_bound(response));
-        let bounds: Vec<&str> = bounds.map(|own| own.key).collect();
-        self.put("response_time_at_least", bounds.join(" "));
+        self.at_least("response_time", |metric| metric.is_bound(response));
         for time in [Time::Service, Time::Lag, Time::Failed] {
             self.times(time.name(), &summary.times[time]);
         }
     }
 
+    /// Names those of the times that are lower bounds.
+    fn at_least(&mut self, name: &str, is_bound: impl Fn(&Metric) -> bool) {
+        let bounds = metric::TIMES.iter().filter(|own| is_bound(own));
+        let bounds: Vec<&str> = bounds.map(|own| own.key).collect();
+        self.put(format!("{name}_at_least"), bounds.join(" "));
+    }
+
     fn times(&mut self, name: &str, times: &Distribution) {
         self.put(format!("{name}_count"), times.count);
+        self.at_least(name, |metric| metric.is_bound(times));
         for metric in metric::TIMES {
             let title = format!("{name}_{}_ns", metric.key);
             self.maybe(title, metric.of_times(times));
@@ -255,6 +261,9 @@ fn estimates_row(own: &Measurement<'_>) -> CsvRow {
     row.metrics(own.first(), |metric| {
         let estimate = estimate(metric, own)?;
         Some((estimate.value, estimate.interval))
+    });
+    row.at_least("response_time", |metric| {
+        estimate(metric, own).is_some_and(|own| own.is_bound)
     });
     row
 }

@@ -4,7 +4,7 @@ use netping_measure::path::PathAccount;
 use netping_results::{
     bulk::{BulkSettings, SERVERS_CHOICE},
     estimate::estimate,
-    format::{self, nanos_as_micros, on_one_line, thousands},
+    format::{self, on_one_line, thousands},
     metric,
     probe::ProbeSummary,
     run::{Measurement, Run},
@@ -149,13 +149,12 @@ fn probe(own: &Measurement<'_>) -> Option<String> {
         }
         None => "too few beside the streams for p50".to_owned(),
     }];
-    let p99 = [&all.idle, &all.loaded].map(|own| own.time.quantile(99.0));
-    parts.push(match p99 {
-        [Some(_), Some(_)] => {
-            let [idle, loaded] = p99.map(nanos_as_micros);
-            format!("p99 of all runs was {idle} us idle, {loaded} us loaded")
-        }
-        _ => "too few for p99".to_owned(),
+    let both = [&all.idle.time, &all.loaded.time];
+    parts.push(if both.iter().all(|times| times.quantile(99.0).is_some()) {
+        let [idle, loaded] = both.map(|times| metric::P99.tell_times(times));
+        format!("p99 of all runs was {idle} idle, {loaded} loaded")
+    } else {
+        "too few for p99".to_owned()
     });
     parts.extend((all.failed > 0).then(|| format!("{} failed", all.failed)));
     parts.extend((all.waited > 0).then(|| {

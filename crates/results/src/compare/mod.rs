@@ -116,7 +116,11 @@ fn span(run: &Run) -> Option<[u64; 2]> {
 /// that are not among them.
 fn metrics(base: &Measurement<'_>, asked: &[&'static Metric]) -> Vec<&'static Metric> {
     let is_bulk = base.settings().bulk.is_some();
-    metrics_and(if is_bulk { BULK } else { COMPARED }, asked, is_bulk)
+    metrics_and(
+        if is_bulk { BULK } else { COMPARED }.to_vec(),
+        asked,
+        is_bulk,
+    )
 }
 
 /// Returns the differences between machines and programs.

@@ -106,10 +106,13 @@ impl Run {
         let is_claimed = |own: &&Pairing| self.kind != Kind::Ab || !own.is_control;
         let pairings = self.pairings.iter().filter(is_claimed);
         let claims = pairings.map(|pairing| {
-            let base = measurements.iter().find(|own| own.number == pairing.base);
-            // A measurement that was not made yet is among the comparisons, too.
-            let metrics = base.map_or(metric::TRIALS, |own| self.compared_by(own.settings()));
-            claims(metrics)
+            let find = |number| measurements.iter().find(|own| own.number == number);
+            match (find(pairing.base), find(pairing.new)) {
+                (Some(base), Some(new)) => claims(&self.compared_between(base, new)),
+                // A measurement that was not made yet is among the comparisons, too.
+                (Some(base), None) => claims(self.compared_by(base.settings())),
+                (None, _) => claims(metric::TRIALS),
+            }
         });
         Family {
             claims: claims.sum(),
@@ -149,13 +152,8 @@ impl Run {
             if !base.has_whole_trial_with(&new) {
                 return None;
             }
-            let settings = base.settings();
-            let mut metrics =
-                metrics_and(self.compared_by(settings), further, settings.bulk.is_some());
-            if pairing.is_control && settings.is_by_turns() {
-                // The counters are of one server and one window: no difference could show.
-                metrics.retain(|own| **own != metric::SERVER_CPU);
-            }
+            let is_bulk = base.settings().bulk.is_some();
+            let metrics = metrics_and(self.compared_between(&base, &new), further, is_bulk);
             Some(Compared {
                 is_control: pairing.is_control,
                 ..Compared::of(base, new, &metrics, family)
@@ -180,6 +178,21 @@ impl Run {
             own.stand_by([&warnings, &warnings]);
         }
         all
+    }
+
+    /// Returns the metrics by which two measurements are compared.
+    fn compared_between(
+        &self,
+        base: &Measurement<'_>,
+        new: &Measurement<'_>,
+    ) -> Vec<&'static Metric> {
+        let mut metrics = self.compared_by(base.settings()).to_vec();
+        let target = |own: &Measurement<'_>| own.trials.first().map(|step| step.target.clone());
+        if base.settings().together.is_some() && target(base) == target(new) {
+            // The counters are those of one server over one window: no difference could show.
+            metrics.retain(|own| **own != metric::SERVER_CPU);
+        }
+        metrics
     }
 
     /// Returns the metrics by which a measurement with these settings is compared with others of the

@@ -12,7 +12,7 @@ use netping_measure::statistics::{
 
 use crate::{
     estimate::{Estimate, Rounds, estimate},
-    metric::{self, Better, Metric, Scale},
+    metric::{Better, Metric, Scale},
     run::{Measurement, Step},
 };
 
@@ -213,17 +213,16 @@ impl Comparison {
 }
 
 /// Returns the number of claims that a comparison by these metrics makes.
-pub fn claims(metrics: metric::List) -> usize {
+pub fn claims(metrics: &[&Metric]) -> usize {
     metrics.iter().filter(|metric| metric.is_claimed()).count()
 }
 
 /// Returns these metrics, and of `further` those that are not among them: of bulk streams, or of requests.
 pub(crate) fn metrics_and(
-    metrics: metric::List,
+    mut all: Vec<&'static Metric>,
     further: &[&'static Metric],
     is_bulk: bool,
 ) -> Vec<&'static Metric> {
-    let mut all = metrics.to_vec();
     for metric in further.iter().filter(|own| own.is_bulk() == is_bulk) {
         if !all.contains(metric) {
             all.push(metric);
@@ -331,6 +330,7 @@ mod tests {
     use super::*;
     use crate::{
         fixtures::{run, step},
+        metric,
         run::{Kind, Pairing, Run},
         warning::ClientThrottled,
     };
@@ -398,10 +398,20 @@ mod tests {
                 ..ServerDemand::default()
             });
         }
-        // What a server used is of both windows of a control: their difference is always none.
-        let all = run.compared();
-        let has_cpu = all.iter().map(|own| own.by(&metric::SERVER_CPU).is_some());
-        assert_eq!(has_cpu.collect::<Vec<_>>(), [false, false, true]);
+        let has_cpu = |run: &Run| -> Vec<bool> {
+            let all = run.compared();
+            all.iter()
+                .map(|own| own.by(&metric::SERVER_CPU).is_some())
+                .collect()
+        };
+        // By command, each is a process of its own.
+        assert_eq!(has_cpu(&run), [true; 3]);
+        // Together, one server has one window: it cannot differ from itself.
+        let mut same = run.clone();
+        for step in &mut same.steps {
+            step.target = format!("tcp://h:{}", step.measurement / 2);
+        }
+        assert_eq!(has_cpu(&same), [false, false, true]);
         // Nothing is claimed about controls.
         assert_eq!(run.family().claims, claims(metric::BY_TURNS));
         let (both, control, name) = found(&run);

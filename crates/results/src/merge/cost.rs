@@ -20,9 +20,12 @@ pub(super) fn cost(steps: &[&Step], summary: &Summary, are_all: bool) -> Cost {
         cost.add_workers(&step.cost);
     }
     let costs = || steps.iter().map(|step| &step.cost);
+    // Of targets that were measured together, the threads' time is that of all.
+    let is_alone = steps.iter().all(|step| step.settings.together.is_none());
+    let handled = summary.accounting.handled();
     // Several clients may share a machine, whose events would count twice: there are none here.
     Cost {
-        client_cpu_us_per_request: cost.worker_cpu_us(summary.accounting.handled()),
+        client_cpu_us_per_request: cost.worker_cpu_us(handled).filter(|_| is_alone),
         server: server(steps, summary, are_all),
         client_hiccups: costs()
             .filter_map(|cost| cost.client_hiccups)
@@ -53,7 +56,13 @@ fn server(steps: &[&Step], summary: &Summary, are_all: bool) -> Option<ServerDem
         return None;
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
-    let is_known = are_all && summary.rate > 0.0;
+    // Counters that several targets share tell no client what a request took, where one alone can tell by its own.
+    let is_shared = steps.iter().any(|step| {
+        let server = step.cost.server.as_ref();
+        let is_unknown = server.is_some_and(|own| own.cpu_us_per_request.is_none());
+        step.settings.together.is_some() && is_unknown
+    });
+    let is_known = are_all && !is_shared && summary.rate > 0.0;
     let each = |per_second: f64| is_known.then(|| per_second / summary.rate);
     let counted = |of: fn(&ServerDemand) -> Option<f64>| {
         let counts = read

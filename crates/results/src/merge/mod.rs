@@ -619,6 +619,35 @@ mod tests {
         assert_eq!(merged(&[a, b]).unwrap().steps[0].cost.server, None);
     }
 
+    #[test]
+    fn targets_measured_together_have_no_cpu_time_per_request_that_is_all_of_theirs() {
+        let mut clients = clients(0);
+        let costs = |clients: &[(String, Run)]| {
+            let cost = merged(clients).unwrap().steps[0].cost.clone();
+            let own = cost.client_cpu_us_per_request.is_some();
+            (own, cost.server_cpu_us_per_request().is_some())
+        };
+        let set = |clients: &mut [(String, Run)], together, each| {
+            for (_, run) in clients {
+                let step = &mut run.steps[0];
+                step.settings.together = together;
+                step.cost.client_worker_cpu_seconds = vec![1.0];
+                step.cost.server = Some(netping_measure::cost::ServerDemand {
+                    cpu_seconds: 5.0,
+                    cpu_us_per_request: each,
+                    ..Default::default()
+                });
+            }
+        };
+        // Of a client in step, whose server counts nothing, the sum knows it.
+        set(&mut clients, None, None);
+        assert_eq!(costs(&clients), (true, true));
+        set(&mut clients, Some(2), Some(10.0));
+        assert_eq!(costs(&clients), (false, true));
+        set(&mut clients, Some(2), None);
+        assert_eq!(costs(&clients), (false, false));
+    }
+
     /// Lets two clients be those with these numbers, of so many that share a load of 16 callers.
     fn sharing(numbers: [usize; 2], of: usize) -> [(String, Run); 2] {
         let mut clients = clients(0);

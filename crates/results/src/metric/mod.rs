@@ -111,9 +111,9 @@ pub enum Source {
     Time(fn(&Distribution) -> Option<f64>),
     /// A number of a step.
     Step(fn(&Step) -> Option<f64>),
-    /// What this metric is of other times of a step.
-    OfStep(fn(&Step) -> Option<&Distribution>, &'static Metric),
-    /// By how much this metric of other times of a step is higher for the second of two.
+    /// The value of that metric for other times of a step.
+    OtherTimes(fn(&Step) -> Option<&Distribution>, &'static Metric),
+    /// By how much the value of that metric is higher for the second of two other times of a step.
     Increase([fn(&Step) -> Option<&Distribution>; 2], &'static Metric),
 }
 
@@ -220,7 +220,7 @@ impl Metric {
     pub fn of_step(&self, step: &Step) -> Option<f64> {
         match self.source {
             Source::Step(of) => of(step),
-            Source::OfStep(times, metric) => metric.of_times(times(step)?),
+            Source::OtherTimes(times, metric) => metric.of_times(times(step)?),
             Source::Increase(both, metric) => {
                 let [before, after] = both.map(|times| times(step));
                 // What is at least so much is no more than anything.
@@ -259,7 +259,7 @@ impl Metric {
             Source::Step(_) => {
                 *self == RECOVERY && recoveries(step).is_some_and(|own| own.is_missing())
             }
-            Source::OfStep(times, metric) | Source::Increase([_, times], metric) => {
+            Source::OtherTimes(times, metric) | Source::Increase([_, times], metric) => {
                 times(step).is_some_and(|times| metric.is_bound(times))
             }
             // By the next quantile that is known to be one or not.
@@ -351,7 +351,7 @@ impl Metric {
             Source::Quantile(percent)
             | Source::Histogram(_, percent)
             | Source::Range(_, percent) => samples_for(percent),
-            Source::OfStep(_, metric) | Source::Increase(_, metric) => metric.samples(),
+            Source::OtherTimes(_, metric) | Source::Increase(_, metric) => metric.samples(),
             Source::Step(_) | Source::Time(_) => 1,
         }
     }

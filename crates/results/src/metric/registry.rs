@@ -33,6 +33,7 @@ const QUANTILE: &str = "Quantile of the response time";
 const SERVICE: &str = "Quantile of the service time";
 
 /// Returns a step's service times.
+#[expect(clippy::unnecessary_wraps, reason = "a step may lack the other times")]
 fn service_time(step: &Step) -> Option<&Distribution> {
     Some(&step.summary.times[Time::Service])
 }
@@ -99,13 +100,13 @@ metrics! {
     P99999: "p99.999", "p99.999 us", "p99.999", "p99.999", Nanos, Lower, Logarithmic, QUANTILE, Quantile(99.999);
     /// The median of the service time.
     SERVICE_P50: "service-p50", "service p50", "service p50", "service_p50", Nanos, Lower, Logarithmic,
-        SERVICE, OfStep(service_time, &P50);
+        SERVICE, OtherTimes(service_time, &P50);
     /// The 99th percentile of the service time.
     SERVICE_P99: "service-p99", "service p99", "service p99", "service_p99", Nanos, Lower, Logarithmic,
-        SERVICE, OfStep(service_time, &P99);
+        SERVICE, OtherTimes(service_time, &P99);
     /// The 99.9th percentile of the service time.
     SERVICE_P999: "service-p99.9", "service p99.9", "service p99.9", "service_p99.9", Nanos, Lower, Logarithmic,
-        SERVICE, OfStep(service_time, &P999);
+        SERVICE, OtherTimes(service_time, &P999);
     /// The longest time.
     MAX: "max", "max us", "max", "max", Nanos, Lower, Logarithmic,
         "Longest response time", Time(|time| time.max.map(|time| time as f64));
@@ -122,23 +123,23 @@ metrics! {
     /// The median time to the first message of a stream.
     FIRST_MESSAGE_P50: "first-message-p50", "first p50 us", "first message p50", "first_message_p50", Nanos, Lower, Logarithmic,
         "Median time to the first message of a stream",
-        OfStep(first_message, &P50);
+        OtherTimes(first_message, &P50);
     /// The 99th percentile of the time to the first message of a stream.
     FIRST_MESSAGE_P99: "first-message-p99", "first p99 us", "first message p99", "first_message_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the time to the first message of a stream",
-        OfStep(first_message, &P99);
+        OtherTimes(first_message, &P99);
     /// The median time from one message of a stream to the next.
     MESSAGE_GAP_P50: "message-gap-p50", "gap p50 us", "message gap p50", "message_gap_p50", Nanos, Lower, Logarithmic,
         "Median time from one message of a stream to the next",
-        OfStep(message_gap, &P50);
+        OtherTimes(message_gap, &P50);
     /// The 99th percentile of the time from one message of a stream to the next.
     MESSAGE_GAP_P99: "message-gap-p99", "gap p99 us", "message gap p99", "message_gap_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the time from one message of a stream to the next",
-        OfStep(message_gap, &P99);
+        OtherTimes(message_gap, &P99);
     /// The longest time from one message of a stream to the next.
     MESSAGE_GAP_MAX: "message-gap-max", "gap max us", "message gap max", "message_gap_max", Nanos, Lower, Logarithmic,
         "Longest time from one message of a stream to the next",
-        OfStep(message_gap, &MAX);
+        OtherTimes(message_gap, &MAX);
     /// The longest time until the server has recovered from a burst.
     RECOVERY: "recovery", "recovery us", "recovery", "recovery", Nanos, Lower, Linear,
         "Longest time from a burst's end until p99 was as before it, in whole seconds; at least, where it never was",
@@ -195,10 +196,10 @@ metrics! {
         Step(|step| step.bulk.as_ref()?.server_softirq_seconds_per_gib);
     /// The median response time of a small request before bulk streams.
     PROBE_IDLE_P50: "probe-idle-p50", "idle p50 us", "idle p50", "probe_idle_p50", Nanos, Lower, Logarithmic,
-        "Median response time of a small request before the streams", OfStep(idle, &P50);
+        "Median response time of a small request before the streams", OtherTimes(idle, &P50);
     /// The median response time of a small request beside bulk streams.
     PROBE_P50: "probe-p50", "loaded p50 us", "loaded p50", "probe_p50", Nanos, Lower, Logarithmic,
-        "Median response time of a small request beside the streams", OfStep(loaded, &P50);
+        "Median response time of a small request beside the streams", OtherTimes(loaded, &P50);
     /// By how much bulk streams raise the median response time of a small request.
     PROBE_ADDED_P50: "probe-added-p50", "added p50 us", "added p50", "probe_added_p50", Nanos, Lower, Linear,
         "Increase of the median response time of a small request beside the streams",
@@ -206,11 +207,11 @@ metrics! {
     /// The 99th percentile of the response time of a small request before bulk streams.
     PROBE_IDLE_P99: "probe-idle-p99", "idle p99 us", "idle p99", "probe_idle_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the response time of a small request before the streams",
-        OfStep(idle, &P99);
+        OtherTimes(idle, &P99);
     /// The 99th percentile of the response time of a small request beside bulk streams.
     PROBE_P99: "probe-p99", "loaded p99 us", "loaded p99", "probe_p99", Nanos, Lower, Logarithmic,
         "99th percentile of the response time of a small request beside the streams",
-        OfStep(loaded, &P99);
+        OtherTimes(loaded, &P99);
     /// By how much bulk streams raise the 99th percentile of the response time of a small request.
     PROBE_ADDED_P99: "probe-added-p99", "added p99 us", "added p99", "probe_added_p99", Nanos, Lower, Linear,
         "Increase of the 99th percentile of the response time of a small request beside the streams",
