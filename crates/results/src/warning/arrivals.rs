@@ -142,7 +142,7 @@ impl WarningKind for BehindSchedule {
         let may_be_late = facts.settings.bursts.is_some();
         let late = !may_be_late && lag_p50.is_some_and(|lag| lag > Self::LATE);
         let is_late = late || not_sent > 0;
-        let explained = by_chance + Self::of_warmup(facts, scheduled);
+        let explained = by_chance + Self::of_warmup(facts, scheduled).min(after as f64);
         let outlasts_warmup =
             !is_late && is_short && came + explained >= scheduled * Self::ACHIEVED;
         (is_late || is_short).then_some(Self {

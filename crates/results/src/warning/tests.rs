@@ -1654,12 +1654,13 @@ fn a_kind_is_written_and_read_by_its_name() {
 fn replies_that_outlast_the_warm_up_ask_for_a_longer_one() {
     // Of 24,000 requests, so many seconds' worth of replies are missing, which took 500 ms each; in the second half of
     // the window, by a factor longer.
-    let asks = |[warmup, missing, growth]: [f64; 3], not_sent| {
+    let asks = |[warmup, missing, growth]: [f64; 3], [late, not_sent]: [u64; 2]| {
         let warnings = step(|case| {
             let step = &mut case.open().step;
             step.settings.warmup_seconds = warmup;
             step.summary.rate = (3.0 - missing) * 8000.0 / 3.0;
             step.histograms.times[Time::Service] = vec![(500_000_000, 24_000)].into();
+            step.summary.accounting.late = late;
             step.summary.accounting.not_sent = not_sent;
             case.responses(0, 500_000);
             case.responses(15, (500_000.0 * growth) as u64);
@@ -1668,10 +1669,20 @@ fn replies_that_outlast_the_warm_up_ask_for_a_longer_one() {
         own.unwrap().to_string().contains("longer than the warm-up")
     };
     // Half a second of replies comes after the window, and of them the warm-up's length came into it.
-    assert!(asks([0.2, 0.3, 1.0], 0));
-    assert!(asks([0.0, 0.5, 1.2], 0));
-    assert!(!asks([0.2, 0.35, 1.0], 0), "more is missing than that");
-    assert!(!asks([0.6, 0.3, 1.0], 0), "the warm-up was long enough");
-    assert!(!asks([0.2, 0.3, 1.3], 0), "they took longer and longer");
-    assert!(!asks([0.2, 0.3, 1.0], 1), "one was not sent");
+    assert!(asks([0.2, 0.3, 1.0], [4000, 0]));
+    assert!(asks([0.0, 0.5, 1.2], [4000, 0]));
+    assert!(
+        !asks([0.2, 0.4, 1.0], [4000, 0]),
+        "more is missing than that"
+    );
+    assert!(!asks([0.2, 0.3, 1.0], [1000, 0]), "the rest never came");
+    assert!(
+        !asks([0.6, 0.3, 1.0], [4000, 0]),
+        "the warm-up was long enough"
+    );
+    assert!(
+        !asks([0.2, 0.3, 1.3], [4000, 0]),
+        "they took longer and longer"
+    );
+    assert!(!asks([0.2, 0.3, 1.0], [4000, 1]), "one was not sent");
 }
