@@ -240,6 +240,8 @@ fill_disk() { lab_ssh "$1" "head -c 1G /dev/zero >$dir/$1.work/filler"; }
 test_proxies() {
     lab_up
     rm -rf "$results"
+    # The hosts have this machine's programs, and no network to install others from.
+    shown "the packages of the proxies" dpkg-query --show haproxy libnginx-mod-stream
     shown "HAProxy, nginx and netping-proxy" play proxies.log campaign.yml \
         -e '{"install_packages": true, "accepted_exit_codes": [0, 1], "scenario_variables": {"rate": "1k", "new_connections": "500", "duration": "1s"},
              "campaign": [{"scenario": "scenarios/proxies.toml", "clients": ["client-1"], "servers": ["server"]}]}'
@@ -256,8 +258,7 @@ test_many_clients() {
     read_results "$(echo "$results"/*)"
 }
 
-test_# The server's delay and the callers of all clients limit the rate, whatever the machine: 256 in each 20 ms.
-search() {
+test_search() {
     lab_up --clients 4
     rm -rf "$results"
     shown "4 clients search for the highest rate" search
@@ -281,5 +282,5 @@ search() {
 
 compared() {
     play compared.log site.yml -e scenario=lab/compared.toml -e '{"servers": ["server"], "merge_flags": "--allow all"}'
-    "$binaries/netping" report "$results"/*/*/compared.json | grep -E -m 1 "tcp://.*:8003.* (than|from) "
+    "$binaries/netping" report "$results"/*/*/compared.json | grep -E -m 1 '^req/s .*(difference|better|worse|claim)'
 }
