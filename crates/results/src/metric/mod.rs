@@ -287,42 +287,29 @@ impl Metric {
         self.title.strip_suffix(" us").unwrap_or(self.title)
     }
 
-    /// Returns the mark before a distribution's value: `>` before a lower bound.
-    fn mark(&self, times: &Distribution) -> &'static str {
-        if self.is_bound(times) { ">" } else { "" }
-    }
-
     /// Returns a distribution's value in a table: `>1,234` for a lower bound, `-` where there is none.
     pub fn cell_of_times(&self, times: &Distribution, reading: Reading) -> String {
-        self.of_times(times).map_or_else(
-            || "-".to_owned(),
-            |value| self.mark(times).to_owned() + &reading.show(value),
-        )
+        let value = self.of_times(times);
+        marked(value, self.is_bound(times), |value| reading.show(value))
     }
 
     /// Returns a distribution's value with its unit, as a sentence has it; as [`Metric::cell_of_times`]
     /// otherwise.
     pub fn tell_times(&self, times: &Distribution) -> String {
-        self.of_times(times).map_or_else(
-            || "-".to_owned(),
-            |value| self.mark(times).to_owned() + &self.unit.tell(value),
-        )
+        let value = self.of_times(times);
+        marked(value, self.is_bound(times), |value| self.unit.tell(value))
     }
 
     /// Returns a step's value in a table, as [`Metric::cell_of_times`] does.
     pub fn cell_of_step(&self, step: &Step, reading: Reading) -> String {
-        self.show(step, |value| reading.show(value))
+        let value = self.of_step(step);
+        marked(value, self.is_bound_of(step), |value| reading.show(value))
     }
 
     /// Returns a step's value with its unit, as [`Metric::tell_times`] does.
     pub fn tell_step(&self, step: &Step) -> String {
-        self.show(step, |value| self.unit.tell(value))
-    }
-
-    fn show(&self, step: &Step, shown: impl FnOnce(f64) -> String) -> String {
-        let mark = if self.is_bound_of(step) { ">" } else { "" };
-        self.of_step(step)
-            .map_or_else(|| "-".to_owned(), |value| mark.to_owned() + &shown(value))
+        let value = self.of_step(step);
+        marked(value, self.is_bound_of(step), |value| self.unit.tell(value))
     }
 
     /// Returns true for a metric of bulk streams.
@@ -333,8 +320,10 @@ impl Metric {
     /// Returns true for a value that the few longest times make: a quantile beyond p99, or the
     /// maximum.
     pub(crate) fn is_of_few_times(&self) -> bool {
-        self.quantile().is_some_and(|percent| percent > 99.0)
-            || [&MAX, &SERVICE_P999, &MESSAGE_GAP_MAX].contains(&self)
+        match self.source {
+            Source::OtherTimes(_, metric) | Source::Increase(_, metric) => metric.is_of_few_times(),
+            _ => *self == MAX || self.quantile().is_some_and(|percent| percent > 99.0),
+        }
     }
 
     /// Returns the quantile that it is, in per cent.
@@ -381,6 +370,12 @@ impl Metric {
     pub fn reading(&self, values: impl IntoIterator<Item = f64>) -> Reading {
         self.unit.reading(values)
     }
+}
+
+/// Returns a value, with `>` before a lower bound; `-` where there is none.
+fn marked(value: Option<f64>, is_bound: bool, show: impl FnOnce(f64) -> String) -> String {
+    let mark = if is_bound { ">" } else { "" };
+    value.map_or_else(|| "-".to_owned(), |value| mark.to_owned() + &show(value))
 }
 
 #[cfg(test)]

@@ -270,6 +270,14 @@ mod tests {
 
     use super::*;
 
+    fn plan(target: &str, label: Option<&str>) -> Plan {
+        let secured = (Connector::Plain, Trust::default());
+        let url = target.parse().unwrap();
+        let mut destination = Destination::new(url, ServerSource::Nowhere, secured);
+        destination.label = label.map(str::to_owned);
+        Plan::new(destination, Kind::Line)
+    }
+
     /// The value of a sample, by the text before it.
     fn sample(text: &str, name: &str) -> Option<f64> {
         text.lines()
@@ -277,11 +285,7 @@ mod tests {
     }
 
     fn begin(metrics: &mut Metrics, target: &str, label: Option<&str>, times: &[(u64, u64)]) {
-        let secured = (Connector::Plain, Trust::default());
-        let url = target.parse().unwrap();
-        let mut destination = Destination::new(url, ServerSource::Nowhere, secured);
-        destination.label = label.map(str::to_owned);
-        metrics.begin(&[Plan::new(destination, Kind::Line)]);
+        metrics.begin(&[plan(target, label)]);
         metrics.set_rate(5.0);
         metrics.add_times(&metrics.current[0], &times.to_vec().into());
     }
@@ -364,13 +368,7 @@ mod tests {
     #[test]
     fn targets_that_are_measured_together_each_have_their_own_numbers() {
         let mut metrics = Metrics::new();
-        let plan = |target: &str| {
-            let secured = (Connector::Plain, Trust::default());
-            let url = target.parse().unwrap();
-            let destination = Destination::new(url, ServerSource::Nowhere, secured);
-            Plan::new(destination, Kind::Line)
-        };
-        metrics.begin(&["tcp://h:1", "tcp://h:2"].map(plan));
+        metrics.begin(&["tcp://h:1", "tcp://h:2"].map(|target| plan(target, None)));
         metrics.set_rate(5.0);
         let value = |metrics: &Metrics, name: &str, target: &str| {
             let text = metrics.text().unwrap();
