@@ -8,15 +8,15 @@ use netping_protocol::secure::Connector;
 use crate::{
     Fault, Kind, Outcome, counted,
     frames::{
-        ECHO, HEADERS, LARGE_ECHO, PREFACE, SHORT_ECHO, WINDOW_UPDATE, frame, headers, opening,
-        ping, request,
+        CHAT, DATA, ECHO, HEADERS, LARGE_ECHO, PREFACE, SHORT_ECHO, WINDOW_UPDATE, frame, headers,
+        opening, ping, prefixed, request,
     },
     lines::large_frame,
     peer::{PATIENCE, Peer},
     serves, word,
 };
 
-pub const FAULTS: [Fault; 15] = [
+pub const FAULTS: [Fault; 16] = [
     Fault {
         what: "silent peer",
         promised: BY_DEADLINE,
@@ -83,7 +83,17 @@ pub const FAULTS: [Fault; 15] = [
         what: "half a request, and a PING every 300 ms",
         promised: COUNTED,
         servers: Kind::is_grpc,
-        try_it: half_request,
+        try_it: |kind| unfinished(kind, &headers(1, ECHO), &ping()),
+    },
+    Fault {
+        what: "a message of a conversation, a byte every 300 ms",
+        promised: COUNTED,
+        servers: Kind::has_bulk,
+        try_it: |kind| {
+            let half = &prefixed(&[0; 100])[..50];
+            let begun = [headers(1, CHAT), frame(DATA, 0, 1, half)].concat();
+            unfinished(kind, &begun, &frame(DATA, 0, 1, &[0]))
+        },
     },
     Fault {
         what: "nothing but a PING every 300 ms",
@@ -251,16 +261,16 @@ fn silence(kind: &Kind) -> Outcome {
     by_deadline(&server, kind, ended).and(is_idle, "")
 }
 
-/// Begins a request, and waits until the server counts that its end did not come: a stream ends then, not the
-/// connection.
-fn half_request(kind: &Kind) -> Outcome {
+/// Begins a request and sends `more` every 300 ms, until the server counts that its end did not come: a stream ends
+/// then, not the connection.
+fn unfinished(kind: &Kind, request: &[u8], more: &[u8]) -> Outcome {
     let server = kind.start(&SHORT);
     let begun = time_of_day();
     let mut peer = Peer::new(&server, &kind.connector);
-    let _ = peer.send(&[opening(65_535), headers(1, ECHO)].concat(), PATIENCE);
+    let _ = peer.send(&[&opening(65_535), request].concat(), PATIENCE);
     let mut ended = None;
     for _ in 0..17 {
-        let _ = peer.send(&ping(), PATIENCE);
+        let _ = peer.send(more, PATIENCE);
         peer.stays_open(Duration::from_millis(300));
         if !server.errors().is_empty() {
             ended = Some(time_of_day() - begun);

@@ -73,7 +73,7 @@ pub fn block(path: &str) -> Vec<u8> {
 }
 
 /// Returns a message of gRPC.
-fn prefixed(message: &[u8]) -> Vec<u8> {
+pub fn prefixed(message: &[u8]) -> Vec<u8> {
     let length = (message.len() as u32).to_be_bytes();
     [&[0], &length[..], message].concat()
 }

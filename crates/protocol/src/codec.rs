@@ -237,7 +237,10 @@ impl Codec {
             }
             Request::Message(request) => {
                 let reply = message::say(*request);
-                output.extend_from_slice(&(reply.encoded_len() as u32).to_be_bytes());
+                let length = reply.encoded_len();
+                // Without the doubling of what grows as it comes.
+                output.reserve(size_of::<u32>() + length);
+                output.extend_from_slice(&(length as u32).to_be_bytes());
                 reply.encode_raw(output);
             }
             Request::Times(received) => {

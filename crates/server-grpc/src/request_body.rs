@@ -27,9 +27,9 @@ type BodyFrame = http_body::Frame<Bytes>;
 /// A request, which must come in time.
 pub(crate) struct RequestBody<B> {
     body: B,
-    /// Its messages have replies of their own: the time begins anew with each part of it.
+    /// Its messages have replies of their own: the time begins anew after each one.
     is_conversation: bool,
-    /// Bytes that have come.
+    /// Bytes that have come in this time.
     came: u64,
     /// When it was first seen to be incomplete.
     begun: Option<Instant>,
@@ -45,7 +45,9 @@ struct Messages {
     pieces: Pieces<5>,
     /// Bytes of the last message that have come.
     came: u64,
-    /// Length of the longest message that has come whole, if it is long: tonic's buffer stays so long.
+    /// Messages that have come whole.
+    whole: u64,
+    /// Length of the longest of them, if it is long: tonic's buffer stays so long.
     longest: u64,
 }
 
@@ -61,6 +63,7 @@ impl Messages {
                 Piece::Payload(part) => self.came += part.len() as u64,
             }
             if !self.pieces.awaits_payload() {
+                self.whole += 1;
                 let came = mem::take(&mut self.came);
                 if came > SMALL as u64 {
                     self.longest = self.longest.max(came);
@@ -94,10 +97,11 @@ impl<B> RequestBody<B> {
     /// Counts a part of the request, and what it holds.
     fn take(&mut self, data: &[u8]) -> Result<(), Status> {
         self.came += data.len() as u64;
-        if self.is_conversation {
+        let whole = self.messages.whole;
+        let held = self.messages.take(data);
+        if self.is_conversation && self.messages.whole > whole {
             (self.came, self.begun) = (0, None);
         }
-        let held = self.messages.take(data);
         let total = self.memory.as_mut().map_or(0, |own| own.set(held));
         if held == 0 {
             return Ok(());
@@ -175,6 +179,7 @@ mod tests {
             assert_eq!(held.last(), Some(&0), "{step}");
             let most = if step == 1 { 299 } else { 300 };
             assert!(held.iter().all(|held| *held <= most), "{step}");
+            assert_eq!(messages.whole, 3, "{step}");
         }
         let mut messages = Messages::default();
         assert_eq!(messages.take(&bytes[..105]), 100);

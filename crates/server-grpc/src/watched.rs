@@ -29,6 +29,9 @@ use crate::{
 /// The beginning of the paths of gRPC's own benchmark.
 pub(crate) const BENCHMARK: &str = "/grpc.testing.BenchmarkService/";
 
+/// The beginning of those of its methods whose requests have many messages.
+const STREAMING: &str = "/grpc.testing.BenchmarkService/Streaming";
+
 /// The path of an echo of messages.
 const CHAT: &str = "/echopb.Echo/Chat";
 
@@ -64,7 +67,7 @@ where
         let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
         let deadline = deadline::deadline(timeout);
         let path = request.uri().path();
-        let is_conversation = path == CHAT || path.starts_with(BENCHMARK);
+        let is_conversation = path == CHAT || path.starts_with(STREAMING);
         let response = self.routes.call(request.map(|body| {
             let limits = self.limits.clone();
             RequestBody::new(body, is_conversation, connection.as_deref(), limits)

@@ -231,6 +231,29 @@ async fn every_stack_ends_a_request_that_does_not_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_message_that_comes_by_single_bytes_is_not_given_more_time() {
+    // A message of 300 bytes, which take 3 s.
+    const HEAD: &[u8] = b"\0\0\0\x01\x2c";
+    let conversations = [
+        "/echopb.Echo/Chat",
+        "/grpc.testing.BenchmarkService/StreamingCall",
+    ];
+    for stack in ["tonic", "hyper"] {
+        let server = start(stack, &["--request-timeout", "1s"]);
+        let mut client = Http2::connect(&server).await;
+        for path in conversations {
+            let (call, mut sending) = client.send(&[(":path", path)], HEAD, false).await;
+            while !call.is_finished() {
+                let _ = sending.send_data(Bytes::from_static(b"\0"), false);
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            let (_, code) = call.await.unwrap();
+            assert_eq!(code, Code::DeadlineExceeded, "{stack}, {path}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_stream_ends_at_the_calls_deadline_though_it_could_go_on() {
     for stack in ["tonic", "hyper"] {
         let server = start(stack, &["--drain-timeout", "100ms"]);
