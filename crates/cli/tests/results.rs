@@ -54,6 +54,13 @@ fn changed(file: &Path, name: &str, change: impl FnOnce(&mut Value)) -> PathBuf 
     copy
 }
 
+/// Lets the windows of a run begin at this second.
+fn begin(run: &mut Value, second: usize) {
+    for step in run["steps"].as_array_mut().unwrap() {
+        step["window_started_at"] = json!(format!("2026-01-01T00:00:{second:02}Z"));
+    }
+}
+
 #[test]
 fn differences_within_the_noise_are_not_shown() {
     let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
@@ -662,9 +669,11 @@ fn a_search_goes_on_from_the_windows_so_far() {
     ];
     let output = run(&[&flags[..], &[file.to_str().unwrap()]].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let window = |rate: f64| {
-        changed(&file, &format!("{rate}.json"), |run| {
+    let window = |(number, rate): (usize, f64), setting: &str, value: Value| {
+        changed(&file, &format!("{number}.json"), |run| {
+            begin(run, number);
             run["steps"][0]["settings"]["planned_rate_per_s"] = json!(rate);
+            run["steps"][0]["settings"][setting] = value;
             warn(run, &json!([]));
         })
     };
@@ -672,14 +681,25 @@ fn a_search_goes_on_from_the_windows_so_far() {
         let output = command("next", files, &["--find", condition]);
         (output.status.code(), stdout(&output), stderr(&output))
     };
-    let [first, second, low] = [1000.0, 2000.0, 500.0].map(window);
+    let seeded = |number: usize, rate: f64, seed: u64| window((number, rate), "seed", json!(seed));
+    let [first, second] = [seeded(1, 1000.0, 1), seeded(2, 2000.0, 2)];
+    let [again, low] = [seeded(3, 1000.0, 3), seeded(4, 500.0, 4)];
     let goes_on = |rate: &str| (Some(0), format!("--rate {rate}\n"), String::new());
     assert_eq!(next(&[], "p50<10s"), goes_on("1000"));
     assert_eq!(next(&[&first], "p50<10s"), goes_on("2000"));
     assert_eq!(next(&[&first, &second], "p50<10s"), goes_on("4000"));
     // One window that does not keep the condition decides nothing.
     assert_eq!(next(&[&first], "p50<1ns"), goes_on("1000"));
-    assert_eq!(next(&[&first, &first], "p50<1ns"), goes_on("500"));
+    assert_eq!(next(&[&first, &again], "p50<1ns"), goes_on("500"));
+    let refused = |files: &[&Path], expected: &str| {
+        let (code, _, said) = next(files, "p50<10s");
+        assert!(code == Some(2) && said.contains(expected), "{said}");
+    };
+    refused(&[&first, &first], "are of one window");
+    let same = seeded(5, 2000.0, 1);
+    refused(&[&first, &same], "give each window a --seed of its own");
+    let other = window((6, 2000.0), "callers", json!(7));
+    refused(&[&first, &other], "give the windows of one search");
     let (code, _, said) = next(&[&low], "p50<10s");
     assert!(
         code == Some(2) && said.contains("the search came to 1000"),
@@ -729,8 +749,9 @@ fn trials_of_several_clients_are_repeated_until_an_interval_is_narrow() {
         file.to_str().unwrap(),
     ]);
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let window = |name: &str, rate: f64| {
-        changed(&file, name, |run| {
+    let window = |number: usize, rate: f64| {
+        changed(&file, &format!("{number}.json"), |run| {
+            begin(run, number);
             warn(run, &json!([]));
             for (at, step) in run["steps"].as_array_mut().unwrap().iter_mut().enumerate() {
                 // The second target is a tenth faster.
@@ -745,7 +766,7 @@ fn trials_of_several_clients_are_repeated_until_an_interval_is_narrow() {
     let goes_on = |number: usize| (Some(0), format!("--order-seed {number}\n"), String::new());
     let narrow = ["--until", "rate +-5%"];
     let even: Vec<_> = (0..4)
-        .map(|number| window(&format!("{number}.json"), 1000.0 + f64::from(number)))
+        .map(|number| window(number, 1000.0 + number as f64))
         .collect();
     let even: Vec<&Path> = even.iter().map(AsRef::as_ref).collect();
     assert_eq!(next(&[], &narrow), goes_on(1));
@@ -758,7 +779,7 @@ fn trials_of_several_clients_are_repeated_until_an_interval_is_narrow() {
             .any(|line| line.starts_with("b ") || line.contains("b against a")),
         "{told}"
     );
-    let wide = window("wide.json", 3000.0);
+    let wide = window(4, 3000.0);
     assert_eq!(next(&[even[0], even[1], &wide], &narrow), goes_on(4));
     let (code, told, _) = next(
         &[even[0], even[1], &wide],
@@ -771,7 +792,13 @@ fn trials_of_several_clients_are_repeated_until_an_interval_is_narrow() {
     );
     // A window that others disturbed is no trial.
     let throttled = json!([{ "name": "CLIENT_THROTTLED", "seconds": 0.1 }]);
-    let foreign = changed(&file, "foreign.json", |run| warn(run, &throttled));
+    let foreign = |number: usize| {
+        changed(&file, &format!("foreign-{number}.json"), |run| {
+            begin(run, number);
+            warn(run, &throttled);
+        })
+    };
+    let [foreign, another] = [foreign(5), foreign(6)];
     assert_eq!(
         next(&[even[0], even[1], &foreign, even[2]], &narrow),
         goes_on(5)
@@ -779,14 +806,27 @@ fn trials_of_several_clients_are_repeated_until_an_interval_is_narrow() {
     let (code, told, _) = next(&[even[0], even[1], &foreign, even[2], even[3]], &narrow);
     assert_eq!(code, Some(0), "{told}");
     assert!(
-        told.ends_with("after 4 trials, without 1 that others disturbed\n"),
+        told.ends_with("after 4 trials, without 1 disturbed or cut short\n"),
         "{told}"
     );
     let (code, told, _) = next(
-        &[&foreign, &foreign],
+        &[&foreign, &another],
         &["--until", "rate +-5%", "--max-trials=3"],
     );
     assert_eq!(code, Some(5), "{told}");
+    // Nor is one that was cut short, or one that is there already.
+    let cut = changed(even[3], "cut.json", |run| {
+        run["status"] = json!("partial");
+    });
+    assert_eq!(
+        next(&[even[0], even[1], even[2], &cut], &narrow),
+        goes_on(5)
+    );
+    let (code, _, said) = next(&[even[0], even[1], even[0]], &narrow);
+    assert!(
+        code == Some(2) && said.contains("are of one window"),
+        "{said}"
+    );
     // Another load is no trial either.
     let other = changed(&file, "other.json", |run| {
         warn(run, &json!([]));

@@ -7,16 +7,29 @@ impl Cost {
     pub fn add_workers(&mut self, other: &Self) {
         let delay = &other.client_worker_run_delay_seconds;
         self.client_worker_run_delay_seconds.extend(delay);
+        // Events that were not counted on all workers have no sum.
+        let workers = [&*self, other].map(|own| own.client_worker_cpu_seconds.len());
+        let counted = |own: &mut Vec<u64>, others: &[u64]| {
+            if [own.len(), others.len()] == workers {
+                own.extend_from_slice(others);
+            } else {
+                own.clear();
+            }
+        };
+        counted(
+            &mut self.client_worker_instructions,
+            &other.client_worker_instructions,
+        );
+        counted(
+            &mut self.client_worker_system_calls,
+            &other.client_worker_system_calls,
+        );
         let cpu = &other.client_worker_cpu_seconds;
         self.client_worker_cpu_seconds.extend(cpu);
         let system = &other.client_worker_system_seconds;
         self.client_worker_system_seconds.extend(system);
         let switches = &other.client_worker_context_switches;
         self.client_worker_context_switches.extend(switches);
-        let instructions = &other.client_worker_instructions;
-        self.client_worker_instructions.extend(instructions);
-        let calls = &other.client_worker_system_calls;
-        self.client_worker_system_calls.extend(calls);
         let (cores, moves) = (&other.client_worker_cores, &other.client_worker_moves);
         self.client_worker_cores.extend_from_slice(cores);
         self.client_worker_moves.extend(moves);
@@ -317,5 +330,31 @@ mod tests {
         assert_eq!(cost.worker_cpu_seconds(), Some(3.0));
         assert_eq!(cost.worker_cpu_us(10), Some(300_000.0));
         assert_eq!(cost.worker_cpu_us(0), None);
+    }
+
+    #[test]
+    fn events_that_were_not_counted_for_all_workers_are_known_of_none() {
+        let worker = |instructions: &[u64]| Cost {
+            client_worker_cpu_seconds: vec![1.0],
+            client_worker_instructions: instructions.to_vec(),
+            client_worker_system_calls: vec![7],
+            ..Cost::default()
+        };
+        let sum = |workers: &[Cost]| {
+            let mut sum = Cost::default();
+            for worker in workers {
+                sum.add_workers(worker);
+            }
+            (
+                sum.client_worker_instructions,
+                sum.client_worker_system_calls,
+            )
+        };
+        assert_eq!(sum(&[worker(&[1]), worker(&[2])]), (vec![1, 2], vec![7, 7]));
+        for uncounted in 0..3 {
+            let mut workers = [(); 3].map(|()| worker(&[1]));
+            workers[uncounted] = worker(&[]);
+            assert_eq!(sum(&workers), (Vec::new(), vec![7; 3]));
+        }
     }
 }

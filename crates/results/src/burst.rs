@@ -34,6 +34,17 @@ impl BurstSettings {
         }
     }
 
+    /// Returns them without rates, but for the rate of a burst as so many times that between bursts: what clients that
+    /// share a load have in common.
+    #[must_use]
+    pub(crate) fn shape(self) -> Self {
+        Self {
+            base_rate: 1.0,
+            rate: (self.rate / self.base_rate * 1000.0).round() / 1000.0,
+            ..self
+        }
+    }
+
     /// Returns them as people read them.
     pub fn in_words(&self) -> String {
         format!(

@@ -28,10 +28,10 @@ impl Until {
         most.saturating_sub(FEWEST) as usize + 1
     }
 
-    /// Returns true if the value of a measurement is known well enough, at one of its run's looks.
+    /// Returns true if the value of a measurement is known well enough, at one of its run's looks: a lower bound is not.
     pub fn is_met(&self, measurement: &Measurement<'_>) -> bool {
         let estimate = estimate(self.metric, measurement);
-        estimate.is_some_and(|own| {
+        estimate.filter(|own| !own.is_bound).is_some_and(|own| {
             let half_width = own.half_width().filter(|_| own.trials >= FEWEST as usize);
             half_width.is_some_and(|half| half <= self.half_width)
         })
@@ -63,6 +63,7 @@ impl FromStr for Until {
 mod tests {
     use std::sync::LazyLock;
 
+    use netping_measure::times::Time;
     use netping_results::{
         fixtures,
         run::{Run, Step},
@@ -83,6 +84,26 @@ mod tests {
         for wrong in ["p99", "p98 +-5%", "p99 +-5", "p99 +-0%", "p99 +-x%"] {
             assert!(wrong.parse::<Until>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_lower_bound_is_not_known_well() {
+        let until: Until = "p99 +-5%".parse().unwrap();
+        let is_met = |is_bound: bool| {
+            let step = |trial| {
+                let mut step = fixtures::step(1, |_| vec![1000; 1000]);
+                step.trial = trial;
+                let response = &mut step.summary.times[Time::Response];
+                response.at_least = is_bound.then(|| "p99".to_owned()).into_iter().collect();
+                step
+            };
+            let run = Run {
+                looks: Until::looks(20),
+                ..fixtures::run((1..=5).map(step).collect())
+            };
+            until.is_met(&run.measurements()[0])
+        };
+        assert!(is_met(false) && !is_met(true));
     }
 
     /// The interval at which trials end holds the true value in at least 95 % of 2,000 simulated

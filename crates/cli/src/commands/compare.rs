@@ -35,7 +35,7 @@ use crate::{
     after_long_help = "Steps are compared if label, protocol, arrivals, rate, callers, connections and sizes are the same; \
                   the server's address may differ. Steps of the same target and settings (--trials) are trials of one \
                   measurement. A difference is shown where its interval leaves out 0; the intervals are simultaneous. They \
-                  come from Welch's t-test over trials, and a bootstrap of whole trials for quantiles; with one trial \
+                  come from Welch's t-test over the logarithms of the trials' values; with one trial \
                   on each side, from the error bars within the runs, which the rate has from ten seconds on, p50 and p99 \
                   from a minute on, where the run was steady.\n\n\
                   Exit codes: 0 ok, 2 wrong usage, 3 a file could not be read, 4 a --fail-if condition holds or nothing \

@@ -4,8 +4,13 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
+use netping_measure::status::Status;
 use netping_report::{table::wrap, text::tables};
-use netping_results::{condition::Condition, run::Run};
+use netping_results::{
+    burst::BurstSettings,
+    condition::Condition,
+    run::{Run, Step},
+};
 
 use super::{text::print, validity};
 use crate::{
@@ -51,6 +56,13 @@ const ROUNDED: f64 = 0.01;
 pub fn run(args: &NextArgs) -> anyhow::Result<Verdict> {
     let runs = args.files.iter().map(|path| Run::load(path));
     let runs = runs.collect::<Result<Vec<Run>, _>>()?;
+    if let Some((first, second)) = same(&runs, begun) {
+        let (first, second) = (args.files[first].display(), args.files[second].display());
+        return Err(usage(format!(
+            "{first} and {second} are of one window: give each window once, and of several clients what netping merge \
+             made of it"
+        )));
+    }
     match (&args.find, args.until) {
         (Some(condition), _) => search(args, condition, &runs),
         (None, Some(until)) => trials(args, until, runs),
@@ -58,8 +70,48 @@ pub fn run(args: &NextArgs) -> anyhow::Result<Verdict> {
     }
 }
 
+/// Returns the places of the first two runs that have the same value of this.
+fn same<T: PartialEq>(runs: &[Run], of: impl Fn(&Run) -> Option<T>) -> Option<(usize, usize)> {
+    let all: Vec<Option<T>> = runs.iter().map(of).collect();
+    let earlier = |at: usize| {
+        all[..at]
+            .iter()
+            .position(|own| own.is_some() && *own == all[at])
+    };
+    (0..all.len()).find_map(|at| Some((earlier(at)?, at)))
+}
+
+/// Returns when the first window of a run began.
+fn begun(run: &Run) -> Option<u64> {
+    run.steps.first()?.window_started_at
+}
+
+/// Returns the seed of a window's random arrivals.
+fn seed(run: &Run) -> Option<u64> {
+    run.steps.first()?.settings.seed
+}
+
+/// Returns what a search measures: a window but for its rate.
+fn searched(step: &Step) -> String {
+    let mut settings = step.settings.clone();
+    settings.planned_rate = None;
+    // Bursts are so many times the rate between them, which the search changes too.
+    settings.bursts = settings.bursts.map(|bursts| BurstSettings {
+        base_rate: 1.0,
+        rate: 1.0,
+        ..bursts
+    });
+    format!("{} {}", step.target, settings.in_words())
+}
+
 /// Goes through the windows of a search, and prints the next rate, or the rate that was found.
 fn search(args: &NextArgs, condition: &Condition, runs: &[Run]) -> anyhow::Result<Verdict> {
+    if let Some((first, second)) = same(runs, seed) {
+        let (first, second) = (args.files[first].display(), args.files[second].display());
+        return Err(usage(format!(
+            "the requests of {second} came at the random times of {first}: give each window a --seed of its own"
+        )));
+    }
     let mut search = Search::new(least_rate(args.duration, condition));
     for (file, run) in args.files.iter().zip(runs) {
         let name = file.display();
@@ -74,6 +126,16 @@ fn search(args: &NextArgs, condition: &Condition, runs: &[Run]) -> anyhow::Resul
                 "the search is over before {name}: leave it out, or give the files in the order in which they were measured"
             )));
         };
+        let first = &runs[0].steps[0];
+        if searched(step) != searched(first) {
+            return Err(usage(format!(
+                "{name} is of {} with {}, and the search began with {} and {}: give the windows of one search",
+                step.target,
+                step.settings.in_words(),
+                first.target,
+                first.settings.in_words()
+            )));
+        }
         let measured = step.settings.planned_rate.unwrap_or(0.0);
         if (measured - rate).abs() > (rate * ROUNDED).max(1.0) {
             return Err(usage(format!(
@@ -103,7 +165,8 @@ fn trials(args: &NextArgs, until: Until, runs: Vec<Run>) -> anyhow::Result<Verdi
         steps.any(|step| !disturbances(step, &args.tolerated).is_empty())
     };
     let all = args.files.iter().zip(runs);
-    let (names, kept): (Vec<_>, Vec<_>) = all.filter(|(_, run)| !is_disturbed(run)).unzip();
+    let is_whole = |run: &Run| run.status == Status::Complete && !is_disturbed(run);
+    let (names, kept): (Vec<_>, Vec<_>) = all.filter(|(_, run)| is_whole(run)).unzip();
     let (count, most) = (kept.len(), args.max_trials as usize);
     let left_out = args.files.len() - count;
     let whole = Run::of_trials(kept);
@@ -131,7 +194,7 @@ fn trials(args: &NextArgs, until: Until, runs: Vec<Run>) -> anyhow::Result<Verdi
     }
     let without = match left_out {
         0 => String::new(),
-        _ => format!(", without {left_out} that others disturbed"),
+        _ => format!(", without {left_out} disturbed or cut short"),
     };
     let (result, verdict) = match (is_met, count >= most) {
         (true, _) => (format!("{until} after {count} trials"), Verdict::Success),

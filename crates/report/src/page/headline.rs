@@ -1,6 +1,6 @@
 //! The head of a page: targets, what came out, warnings, time and place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{Markup, html};
 use netping_measure::status::Status;
@@ -59,7 +59,7 @@ pub(super) fn of_run(run: &Run, number: Option<usize>) -> Markup {
             }
             p."where" {
                 (run.started_at) ", on " strong { (hosts(run)) } " (" (run.environment.cpu_model) ", "
-                (counted(run.environment.cpus as f64, "cores")) @if !run.parts.is_empty() { " in all" } ", Linux " (run.environment.kernel) "), "
+                (cores(run)) ", Linux " (run.environment.kernel) "), "
                 (run.tool.name) " " (run.tool.version)
                 @if let Some(commit) = &run.tool.commit { " (" (commit) ")" }
             }
@@ -73,6 +73,22 @@ fn hosts(run: &Run) -> String {
     match hosts.len() {
         0..=MOST_NAMED => run.environment.host.clone(),
         many => format!("{} hosts", thousands(many as f64)),
+    }
+}
+
+/// Returns the cores of each host, where those of several are alike, or of all.
+fn cores(run: &Run) -> String {
+    let hosts: BTreeMap<&str, Option<usize>> = run
+        .parts
+        .iter()
+        .map(|part| (&*part.host, part.cpus))
+        .collect();
+    let alike: BTreeSet<_> = hosts.values().collect();
+    let counted = |cpus: usize| counted(cpus as f64, "cores");
+    match (hosts.len(), alike.first()) {
+        (0 | 1, _) => counted(run.environment.cpus),
+        (_, Some(Some(cpus))) if alike.len() == 1 => counted(*cpus) + " each",
+        _ => counted(run.environment.cpus) + " in all",
     }
 }
 
@@ -121,9 +137,32 @@ fn warnings(run: &Run, all: &Warnings) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use netping_results::{fixtures, warning::ClientThrottled};
+    use netping_results::{fixtures, run::Part, warning::ClientThrottled};
 
     use super::*;
+
+    #[test]
+    fn hosts_that_are_alike_have_so_many_cores_each() {
+        let part = |(host, cpus): &(&str, Option<usize>)| Part {
+            host: (*host).to_owned(),
+            cpus: *cpus,
+            started_at: String::new(),
+            command_line: Vec::new(),
+            clock: None,
+            steps: Vec::new(),
+        };
+        let told = |hosts: &[(&str, Option<usize>)]| {
+            let mut run = fixtures::run(Vec::new());
+            run.environment.cpus = 200;
+            run.parts = hosts.iter().map(part).collect();
+            cores(&run)
+        };
+        assert_eq!(told(&[]), "200 cores");
+        assert_eq!(told(&[("a", Some(200)), ("a", Some(200))]), "200 cores");
+        assert_eq!(told(&[("a", Some(2)), ("b", Some(2))]), "2 cores each");
+        assert_eq!(told(&[("a", Some(2)), ("b", Some(4))]), "200 cores in all");
+        assert_eq!(told(&[("a", None), ("b", None)]), "200 cores in all");
+    }
 
     #[test]
     fn the_verdict_comes_first() {

@@ -326,6 +326,7 @@ mod tests {
             let times = step(10, |_| vec![if slow { 10_000_000 } else { 1_000_000 }; 200]);
             Part {
                 host: format!("host-{number}"),
+                cpus: None,
                 started_at: format!("2026-01-31T12:00:{number:02}Z"),
                 command_line: Vec::new(),
                 clock: None,

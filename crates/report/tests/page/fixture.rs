@@ -136,6 +136,7 @@ pub fn merged() -> Run {
         };
         Part {
             host: format!("client-{number}.zone-b.example"),
+            cpus: Some(2),
             started_at: whole.started_at.clone(),
             command_line: whole.command_line.clone(),
             clock: None,

@@ -20,7 +20,10 @@ use self::{
     step::StepSum,
     window::{Common, window},
 };
-use crate::run::{Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool, clock::behind};
+use crate::{
+    run::{Environment, Part, PartStep, Run, SCHEMA_VERSION, Step, Tool, clock::behind},
+    warning::Warnings,
+};
 
 /// The demands on results that are to be merged.
 #[derive(Debug, Clone)]
@@ -148,6 +151,12 @@ fn merge_all(
         commons.push(common);
     }
     let runs = || clients.iter().map(|own| &own.run);
+    // The sum has no balances, by which short windows are judged together.
+    for (at, warning) in runs().flat_map(Warnings::of_balances) {
+        if !steps[at].warnings.contains(&warning) {
+            steps[at].warnings.push(warning);
+        }
+    }
     let parts = runs().zip(&behind);
     let parts = parts.map(|(run, behind)| part(run, *behind, &steps));
     let parts = parts.collect();
@@ -234,6 +243,7 @@ fn part(run: &Run, behind: i64, merged: &[Step]) -> Part {
     };
     Part {
         host: run.environment.host.clone(),
+        cpus: Some(run.environment.cpus),
         started_at: run.started_at.clone(),
         command_line: run.command_line.clone(),
         clock: run.clock.clone(),
@@ -287,9 +297,10 @@ mod tests {
     use std::convert::Infallible;
 
     use netping_measure::{
-        cost::{RequestCounts, ServerDemand},
+        cost::{Balance, RequestCounts, ServerDemand, SideUse},
         counts::Counts,
         distribution::Distribution,
+        error_kind::ErrorKind,
         histogram::{histogram, record},
         path::{PathAccount, PathFact, PathReading, PathSecond},
     };
@@ -300,7 +311,7 @@ mod tests {
         burst::BurstSettings,
         fixtures::{STARTED_AT, run, step, tool},
         run::{ClockOffset, HostClock, PartSettings},
-        warning::{ClientBound, ServerShared, SharedHost, TooFewSamples, Warning},
+        warning::{ClientBound, Errors, ServerShared, SharedHost, TooFewSamples, Warning},
     };
 
     const SECOND: u64 = 1_000_000_000;
@@ -685,6 +696,76 @@ mod tests {
         let step = &merged(&clients).unwrap().steps[0];
         let bursts = step.settings.bursts.unwrap();
         assert_eq!((bursts.base_rate, bursts.rate), (2000.0, 18_000.0));
+        // A client with two of three connections has two thirds of a fixed assignment.
+        let bursts = clients[1].1.steps[0].settings.bursts.as_mut().unwrap();
+        (bursts.base_rate, bursts.rate) = (500.0, 4500.0);
+        let step = &merged(&clients).unwrap().steps[0];
+        let bursts = step.settings.bursts.unwrap();
+        assert_eq!((bursts.base_rate, bursts.rate), (1500.0, 13_500.0));
+        clients[1].1.steps[0].settings.bursts.as_mut().unwrap().rate = 5000.0;
+        assert!(matches!(merged(&clients), Err(MergeError::Unlike { .. })));
+    }
+
+    #[test]
+    fn failures_are_told_of_all_requests() {
+        let mut clients = clients(0);
+        let step = &mut clients[1].1.steps[0];
+        step.summary
+            .accounting
+            .errors
+            .insert(ErrorKind::Timeout, 100);
+        let errors = Errors::of_summary(&step.summary).unwrap();
+        assert!(errors.share > 0.09, "{errors:?}");
+        step.warnings = vec![errors.into()];
+        let step = &merged(&clients).unwrap().steps[0];
+        let told = step.warnings.iter().filter(|own| own.name() == "ERRORS");
+        let told: Vec<_> = told.cloned().collect();
+        let of_all = Errors::of_summary(&step.summary).unwrap();
+        assert!(of_all.share < 0.03, "{of_all:?}");
+        assert_eq!(told, [of_all.into()]);
+    }
+
+    #[test]
+    fn foreign_load_that_only_all_windows_of_a_client_show_is_kept() {
+        let trials = |host, time: u64, steal_seconds| {
+            let mut one = Step {
+                window_started_at: Some(STARTED_AT),
+                ..step(2, |_| vec![time; 100])
+            };
+            one.cost.balances = vec![Balance {
+                cpus: vec![1],
+                window_seconds: 0.15,
+                total_seconds: 0.15,
+                server: Some(SideUse {
+                    cpu_seconds: 0.15 - steal_seconds,
+                    waited_seconds: Some(0.0),
+                }),
+                steal_seconds,
+                windows: 1,
+                ..Balance::default()
+            }];
+            let mut own = client(host, one.clone());
+            own.1.steps = (1..=3)
+                .map(|trial| Step {
+                    trial,
+                    ..one.clone()
+                })
+                .collect();
+            own.1.order_seed = Some(1);
+            own
+        };
+        let found = |steal: f64| {
+            let clients = [trials("a", 1000, 0.0), trials("b", 2000, steal)];
+            let told = Warnings::of(&clients[1].1).invalidating();
+            assert_eq!(
+                Warnings::of(&merged(&clients).unwrap()).invalidating(),
+                told
+            );
+            told
+        };
+        // No window has a part that exceeds its own error.
+        assert_eq!(found(0.0111), [""; 0]);
+        assert_eq!(found(0.0112), ["FOREIGN_LOAD"]);
     }
 
     #[test]

@@ -26,7 +26,9 @@ use crate::{
     probe::ProbeSummary,
     run::{Step, StepSettings},
     times::Times,
-    warning::{CountersDisagree, PartsMissing, ServerShared, Severity, TooFewSamples, Warning},
+    warning::{
+        CountersDisagree, Errors, PartsMissing, ServerShared, Severity, TooFewSamples, Warning,
+    },
 };
 
 /// The parts of a step that take most of its memory, summed over the clients so far.
@@ -98,7 +100,7 @@ pub(super) fn merge(
         settings: settings(&steps, missing.is_none()),
         security: security(&steps),
         connect,
-        bulk: bulk(&steps, common.seconds),
+        bulk: bulk(&steps),
         probe: ProbeSummary::sum(steps.iter().filter_map(|step| step.probe.as_deref()))
             .map(Box::new),
         messages,
@@ -131,6 +133,7 @@ fn asked(step: &Step) -> Value {
     let whole = settings.part.as_mut().map(|part| {
         (settings.callers, settings.connections) = (part.callers, part.connections);
         settings.planned_rate = part.planned_rate;
+        settings.bursts = settings.bursts.map(BurstSettings::shape);
         part.number = 0;
         // Their random arrivals belong together.
         json!({ "clients": part.of, "arrivals": settings.seed })
@@ -256,8 +259,8 @@ fn settings(steps: &[&Step], is_whole: bool) -> StepSettings {
     }
 }
 
-/// Adds up the bytes and the rates of bulk streams; `None` where a client has none.
-fn bulk(steps: &[&Step], seconds: f64) -> Option<BulkRun> {
+/// Adds up the bytes and the rates of bulk streams, which lasted as long as the longest; `None` where a client has none.
+fn bulk(steps: &[&Step]) -> Option<BulkRun> {
     let runs: Vec<BulkRun> = steps.iter().map(|step| step.bulk).collect::<Option<_>>()?;
     let gib: f64 = runs.iter().map(BulkRun::gib).sum();
     let per_gib = |of: fn(&BulkRun) -> Option<f64>| {
@@ -265,7 +268,7 @@ fn bulk(steps: &[&Step], seconds: f64) -> Option<BulkRun> {
         spent.map(|spent| spent / gib)
     };
     Some(BulkRun {
-        seconds,
+        seconds: runs.iter().map(|run| run.seconds).fold(0.0, f64::max),
         first_byte_seconds: runs
             .iter()
             .map(|run| run.first_byte_seconds)
@@ -319,8 +322,7 @@ fn path(steps: &[&Step]) -> Option<PathAccount> {
     PathAccount::sum(all?)
 }
 
-/// Returns the clients' warnings, each once. Too few samples, and requests of others, are known by the
-/// sum.
+/// Returns the clients' warnings, each once. Failures, too few samples, and requests of others, are known by the sum.
 fn warnings(
     steps: &[&Step],
     summary: &Summary,
@@ -328,11 +330,13 @@ fn warnings(
     missing: Option<PartsMissing>,
 ) -> Vec<Warning> {
     let enough = summary.times[Time::Response].quantile(99.0).is_some();
+    let is_bulk = steps[0].settings.bulk.is_some();
     let counts = cost.server.as_ref().and_then(|server| server.requests);
     let mut warnings: Vec<Warning> = missing.into_iter().map(Warning::from).collect();
     for warning in steps.iter().flat_map(|step| &step.warnings) {
         let is_of_sum = match warning {
             Warning::TooFewSamples(_) => true,
+            Warning::Errors(_) => !is_bulk,
             Warning::ServerShared(_) => counts.is_some(),
             _ => false,
         };
@@ -344,6 +348,10 @@ fn warnings(
         warnings.extend(ServerShared::of_counts(&counts).map(Warning::from));
         warnings.extend(CountersDisagree::of_counts(&counts).map(Warning::from));
     }
+    if is_bulk {
+        return warnings;
+    }
+    warnings.extend(Errors::of_summary(summary).map(Warning::from));
     if !enough {
         let samples = summary.times[Time::Response].count;
         warnings.push(TooFewSamples { samples }.into());

@@ -15,8 +15,9 @@ pub struct NotATrial {
 }
 
 impl Run {
-    /// Returns the runs as the trials of one, in their order, in which targets under the same load are compared with
-    /// the first of them; `None` without runs. The clients whose results were added up are not told apart.
+    /// Returns the runs as the trials of one, in their order; `None` without runs. Targets are compared as the first run
+    /// compares them, or else with the first target under the same load. The clients whose results were added up are not
+    /// told apart.
     ///
     /// # Errors
     /// [`NotATrial`] where one did not measure each of the same things once.
@@ -51,7 +52,9 @@ impl Run {
         for step in whole.steps.iter_mut().take(first.len()) {
             step.trial = 1;
         }
-        whole.pairings = pairings(&whole.steps[..first.len()]);
+        if whole.pairings.is_empty() {
+            whole.pairings = pairings(&mut whole.steps[..first.len()]);
+        }
         // The seeds were those of each trial.
         whole.order_seed = whole.order_seed.or(Some(0));
         whole.parts.clear();
@@ -82,18 +85,20 @@ fn measured(steps: &[Step]) -> Result<Vec<(usize, String)>, String> {
     Ok(found.into_iter().collect())
 }
 
-/// Compares the targets of each load with the first.
-fn pairings(steps: &[Step]) -> Vec<Pairing> {
-    let mut by_load: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    for step in steps {
-        let load = by_load.entry(step.settings.load_in_words()).or_default();
-        load.push(step.measurement);
-    }
+/// Compares the targets of each load with the first. Measurements have the order of loads, and of the same targets within
+/// each.
+fn pairings(steps: &mut [Step]) -> Vec<Pairing> {
+    steps.sort_by_key(|step| step.measurement);
     let mut all = Vec::new();
-    for numbers in by_load.values_mut() {
-        numbers.sort_unstable();
-        let (base, others) = (numbers[0], &numbers[1..]);
-        all.extend(others.iter().map(|new| Pairing::new(base, *new)));
+    let mut base: Option<&Step> = None;
+    for step in &*steps {
+        let load = |step: &Step| step.settings.load_in_words();
+        match base {
+            Some(base) if base.name() != step.name() && load(base) == load(step) => {
+                all.push(Pairing::new(base.measurement, step.measurement));
+            }
+            _ => base = Some(step),
+        }
     }
     all
 }
@@ -148,6 +153,29 @@ mod tests {
         assert_eq!(whole.pairings, [Pairing::new(0, 1)]);
         assert!(whole.order_seed.is_some() && whole.parts.is_empty());
         assert!(Run::of_trials(Vec::new()).unwrap().is_none());
+    }
+
+    #[test]
+    fn targets_are_compared_under_the_load_that_they_share() {
+        let sweep = |loads: &[(&str, usize)]| {
+            let step = |(measurement, (target, connections)): (usize, &(&str, usize))| {
+                let mut step = run(&[target], 64).steps.remove(0);
+                (step.measurement, step.settings.connections) = (measurement, *connections);
+                step
+            };
+            fixtures::run(loads.iter().enumerate().map(step).collect())
+        };
+        let pairings = |run: Run| Run::of_trials(vec![run]).unwrap().unwrap().pairings;
+        let mut two = sweep(&[("a", 1), ("b", 1), ("c", 1), ("a", 8), ("b", 8), ("c", 8)]);
+        let expected = [(0, 1), (0, 2), (3, 4), (3, 5)].map(|(base, new)| Pairing::new(base, new));
+        assert_eq!(pairings(two.clone()), expected);
+        two.steps.reverse();
+        assert_eq!(pairings(two.clone()), expected);
+        // One target under several loads is compared with nothing.
+        assert!(pairings(sweep(&[("a", 1), ("a", 8)])).is_empty());
+        // What the runs compare themselves stays.
+        two.pairings = vec![Pairing::new(1, 2)];
+        assert_eq!(pairings(two.clone()), two.pairings);
     }
 
     #[test]

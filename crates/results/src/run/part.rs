@@ -12,6 +12,9 @@ use crate::file::time_of_day;
 pub struct Part {
     /// The client's host.
     pub host: String,
+    /// Its CPUs; absent in files of before they were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus: Option<usize>,
     /// When it began, as RFC 3339 in UTC.
     pub started_at: String,
     /// Its command line.

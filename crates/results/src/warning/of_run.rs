@@ -114,6 +114,13 @@ impl Warnings {
                 all.extend(places.iter().map(|at| (*at, warning.clone())));
             }
         }
+        all.extend(Self::of_balances(run));
+        all
+    }
+
+    /// Returns those that the balances of several steps show together, each with the place of a step.
+    pub(crate) fn of_balances(run: &Run) -> Vec<(usize, Warning)> {
+        let mut all = Vec::new();
         for places in judged_together(run) {
             let steps = places.iter().map(|at| &run.steps[*at]);
             if let Some(load) = ForeignLoad::of_windows(steps) {

@@ -1,5 +1,5 @@
 //! The floor of a machine: the round trip of a byte over loopback between two threads, without any
-//! protocol. No server on this machine answers faster.
+//! protocol, wherever the kernel places them.
 
 use std::{
     io::{self, Read, Write},

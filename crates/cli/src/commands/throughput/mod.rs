@@ -121,12 +121,14 @@ fn find(
     let tolerated = runner.judge.limits.tolerated.clone();
     let read = |step: &Step| Outcome::of(step, condition, &tolerated);
     let (begin, first) = (runner.steps().len(), runner.next_place().measurement);
+    let mut window = 0;
     while let Some(rate) = search.next()
         && !runner.is_interrupted()
     {
+        window += 1;
         let place = place_at(runner, rate, first);
         let show = |step: &Step| Some(rows.show_with(step, &format!("  {}", read(step))));
-        let outcome = read(runner.explore(&at_rate(rate), place, show)?);
+        let outcome = read(runner.explore(&at_rate(rate).of_trial(window), place, show)?);
         if outcome == Outcome::Interrupted {
             break;
         }
