@@ -110,10 +110,12 @@ second_run() {
 }
 
 cleaned() {
-    local left
+    local host left
     play clean.log site.yml -e scenario=scenarios/smoke.toml --tags clean
-    left=$(lab_ssh client-1 "ls $dir/client-1.work" | grep -v '^ansible$') || true
-    [[ -z $left ]] || { echo "$left" && return 1; }
+    for host in server client-1 client-2; do
+        left=$(lab_ssh $host "ls $dir/$host.work" | grep -v '^ansible$') || true
+        [[ -z $left ]] || { echo "$host: $left" && return 1; }
+    done
     play binaries.log site.yml -e scenario=scenarios/smoke.toml --tags binaries
 }
 
@@ -277,7 +279,7 @@ search() {
         windows=("$results"/*/*/rate.json)
     done
     echo "$next, after ${#windows[@]} windows"
-    [[ $next = *"requests per second"* ]]
+    [[ $next = "the highest rate that keeps"* ]]
 }
 
 compared() {
