@@ -223,7 +223,6 @@ fn ended(kind: &Kind) -> Outcome {
         .and(lost == 0 && crossed <= most && code == Some(0), &came)
 }
 
-/// Ends a server that has a request in work.
 /// Waits until no thread of these processes runs or waits for a CPU: what is between them then waits for a clock. It
 /// gives up after ten seconds.
 fn sleep_both(processes: [u32; 2]) {
@@ -252,6 +251,7 @@ fn is_asleep(process: u32) -> bool {
     })
 }
 
+/// Ends a server that has a request in work.
 fn in_work(kind: &Kind) -> Outcome {
     let mut server = kind.start(&["--delay", "1s"]);
     let run = [
