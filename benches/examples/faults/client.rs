@@ -1,51 +1,66 @@
 //! Servers that are hostile to the client.
 
 use std::{
-    io::{self, Read, Write},
-    net::{Shutdown, TcpListener, TcpStream},
-    sync::mpsc,
+    future, io,
+    net::SocketAddr,
+    sync::{Arc, mpsc},
     thread,
     time::Duration,
 };
 
 use netping_benches::processes::{Client, time_of_day};
+use netping_protocol::secure::Acceptor;
 use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
+use quinn::{Endpoint, Incoming, ServerConfig, VarInt, crypto::rustls::QuicServerConfig};
 use rand_chacha::{
     ChaCha8Rng,
     rand_core::{Rng, SeedableRng},
 };
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpListener, TcpStream, UdpSocket},
+};
 
-use crate::{Fault, Kind, Outcome, outcome::Verdict, restarts::Accounts};
+use crate::{Fault, Kind, Outcome, outcome::Verdict, peer, restarts::Accounts};
 
-pub const FAULTS: [Fault; 4] = [
+pub const FAULTS: [Fault; 5] = [
     Fault {
         what: "a server that answers garbage",
         promised: ENDS,
         servers: Kind::is_client,
-        try_it: |kind| hostile(kind, garbage),
+        try_it: |kind| hostile(kind, Manner::Garbage),
+    },
+    Fault {
+        what: "a server whose handshake is garbage",
+        promised: ENDS,
+        servers: Kind::is_secure_client,
+        try_it: |kind| hostile(kind, Manner::NoHandshake),
     },
     Fault {
         what: "a server that closes at once",
         promised: ENDS,
         servers: Kind::is_client,
-        try_it: |kind| hostile(kind, |_| Ok(())),
+        try_it: |kind| hostile(kind, Manner::Close),
     },
     Fault {
         what: "a server that resets after a byte",
         promised: ENDS,
         servers: Kind::is_client,
-        try_it: |kind| hostile(kind, reset),
+        try_it: |kind| hostile(kind, Manner::Reset),
     },
     Fault {
         what: "a server that never answers",
         promised: ENDS,
         servers: Kind::is_client,
-        try_it: |kind| hostile(kind, silence),
+        try_it: |kind| hostile(kind, Manner::Silence),
     },
 ];
+
+/// Any port of this host.
+const ANY: &str = "127.0.0.1:0";
 
 const ENDS: &str = "ends within 6 s with exit code 1 or 3, accounts add up";
 
@@ -53,62 +68,153 @@ const ENDS: &str = "ends within 6 s with exit code 1 or 3, accounts add up";
 const WITHIN: f64 = 6.0;
 const HANGS: Duration = Duration::from_secs(20);
 
-/// The manner in which a server treats each connection.
-type Manner = fn(TcpStream) -> io::Result<()>;
+/// The handshake of a hostile server.
+#[derive(Clone)]
+pub enum Handshake {
+    /// On TCP connections.
+    Tcp(Acceptor),
+    /// QUIC, with TLS.
+    Quic(Arc<QuicServerConfig>),
+}
 
-fn garbage(mut stream: TcpStream) -> io::Result<()> {
-    let mut random = ChaCha8Rng::seed_from_u64(7);
-    let mut bytes = [0; 4096];
-    let mut request = [0; 4096];
-    while stream.read(&mut request)? > 0 {
-        random.fill_bytes(&mut bytes);
-        stream.write_all(&bytes)?;
+/// The manner in which a server treats each connection, or each stream of QUIC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manner {
+    /// Whatever comes is answered with random bytes.
+    Garbage,
+    /// Such bytes take the place of the handshake.
+    NoHandshake,
+    Close,
+    Reset,
+    /// Whatever comes is read, and nothing is said.
+    Silence,
+}
+
+impl Manner {
+    /// Treats a connection or a stream.
+    async fn treat(self, stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<()> {
+        match self {
+            Self::Garbage | Self::NoHandshake => {
+                let mut random = ChaCha8Rng::seed_from_u64(7);
+                let (mut bytes, mut request) = ([0; 4096], [0; 4096]);
+                while stream.read(&mut request).await? > 0 {
+                    random.fill_bytes(&mut bytes);
+                    stream.write_all(&bytes).await?;
+                    stream.flush().await?;
+                }
+            }
+            Self::Close => {}
+            Self::Reset => {
+                stream.read_u8().await?;
+                stream.write_u8(0).await?;
+                stream.flush().await?;
+            }
+            Self::Silence => {
+                tokio::io::copy(stream, &mut tokio::io::sink()).await?;
+                // A stream of QUIC is only half over.
+                future::pending::<()>().await;
+            }
+        }
+        Ok(())
     }
-    Ok(())
-}
 
-fn reset(mut stream: TcpStream) -> io::Result<()> {
-    // What has come and is not read makes it a reset.
-    let mut byte = [0];
-    stream.read_exact(&mut byte)?;
-    stream.write_all(b"\0")
-}
+    /// Treats a connection over TCP.
+    async fn over_tcp(self, acceptor: &Acceptor, mut tcp: TcpStream) -> io::Result<()> {
+        if self == Self::NoHandshake {
+            return self.treat(&mut tcp).await;
+        }
+        if self == Self::Reset {
+            // Then its end is a reset.
+            tcp.set_zero_linger()?;
+        }
+        let accepted = acceptor.accept(tcp).await;
+        let mut stream = accepted.map_err(|(error, _)| error)?;
+        self.treat(&mut stream).await
+    }
 
-fn silence(mut stream: TcpStream) -> io::Result<()> {
-    io::copy(&mut stream, &mut io::sink())?;
-    stream.shutdown(Shutdown::Both)
+    /// Treats a connection over QUIC, and each of its streams.
+    async fn over_quic(self, incoming: Incoming) -> io::Result<()> {
+        let connection = incoming.await?;
+        if self == Self::Close {
+            connection.close(VarInt::from_u32(0), b"");
+            return Ok(());
+        }
+        loop {
+            let (send, recv) = connection.accept_bi().await?;
+            tokio::spawn(async move {
+                let mut stream = tokio::io::join(recv, send);
+                // The client may break off first.
+                let _ = self.treat(&mut stream).await;
+                if self == Self::Reset {
+                    let _ = stream.writer_mut().reset(VarInt::from_u32(1));
+                }
+            });
+        }
+    }
 }
 
 /// Starts a server, until this process ends; returns its address.
-fn server(manner: Manner) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = listener.local_addr().expect("an address").to_string();
+fn server(kind: &Kind, manner: Manner) -> String {
+    let handshake = kind.hostile.clone().expect("a client under test");
+    let (bound, address) = mpsc::channel();
     thread::spawn(move || {
-        for stream in listener.incoming().flatten() {
-            // The client may break off first.
-            thread::spawn(move || drop(manner(stream)));
-        }
+        let bound = |address: io::Result<SocketAddr>| {
+            let address = address.expect("an address").to_string();
+            bound.send(address).expect("a receiver");
+        };
+        peer::runtime().block_on(async {
+            match handshake {
+                Handshake::Tcp(acceptor) => {
+                    let listener = TcpListener::bind(ANY).await.expect("a port");
+                    bound(listener.local_addr());
+                    while let Ok((tcp, _)) = listener.accept().await {
+                        let acceptor = acceptor.clone();
+                        tokio::spawn(async move { manner.over_tcp(&acceptor, tcp).await });
+                    }
+                }
+                Handshake::Quic(_) if manner == Manner::NoHandshake => {
+                    let socket = UdpSocket::bind(ANY).await.expect("a port");
+                    bound(socket.local_addr());
+                    let mut random = ChaCha8Rng::seed_from_u64(7);
+                    let (mut bytes, mut datagram) = ([0; 1200], [0; 1500]);
+                    while let Ok((_, client)) = socket.recv_from(&mut datagram).await {
+                        random.fill_bytes(&mut bytes);
+                        // The client's socket may be gone.
+                        let _ = socket.send_to(&bytes, client).await;
+                    }
+                }
+                Handshake::Quic(tls) => {
+                    let config = ServerConfig::with_crypto(tls);
+                    let endpoint = Endpoint::server(config, ANY.parse().expect("an address"));
+                    let endpoint = endpoint.expect("a port");
+                    bound(endpoint.local_addr());
+                    while let Some(incoming) = endpoint.accept().await {
+                        tokio::spawn(manner.over_quic(incoming));
+                    }
+                }
+            }
+        });
     });
-    address
+    address.recv().expect("an address")
 }
 
 /// Runs a load with the first call, and one without it.
 fn hostile(kind: &Kind, manner: Manner) -> Outcome {
-    let url = format!("{}{}", kind.name, server(manner));
+    let url = format!("{}://{}", kind.scheme.as_str(), server(kind, manner));
     let (with, without) = thread::scope(|scope| {
-        let with = scope.spawn(|| load(&url, &[]));
-        let without = load(&url, &["--no-first-call"]);
+        let with = scope.spawn(|| load(kind, &url, &[]));
+        let without = load(kind, &url, &["--no-first-call"]);
         (with.join().expect("no panic"), without)
     });
     let kept = without.verdict == Verdict::Kept;
     with.and(kept, &format!("without a first call {}", without.came))
 }
 
-fn load(url: &str, flags: &[&str]) -> Outcome {
+fn load(kind: &Kind, url: &str, flags: &[&str]) -> Outcome {
     let run = ["throughput", url, "-c", "2", "-d", "500ms"];
     let limits = ["--timeout", "500ms", "--server-metrics", "off"];
     let begun = time_of_day();
-    let client = Client::start(&[&run[..], &limits, flags].concat());
+    let client = Client::start(&[&run[..], &limits, &kind.client(), flags].concat());
     let pid = Pid::from_raw(client.id().cast_signed());
     let (ended, ends) = mpsc::channel();
     thread::spawn(move || ended.send(client.finish()));

@@ -7,6 +7,7 @@
 //!
 //! Servers and clients are processes of their own: this program is also `netping` itself.
 
+mod addresses;
 mod client;
 mod closings;
 mod floods;
@@ -117,6 +118,7 @@ fn check(choice: &Choice, certificates: &Path) -> [usize; 3] {
         &grpc::FAULTS,
         &floods::FAULTS,
         &quic::FAULTS,
+        &addresses::FAULTS,
         &limits::FAULTS,
         &replay::FAULTS,
         &relay::FAULTS,

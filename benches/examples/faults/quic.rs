@@ -1,7 +1,12 @@
 //! QUIC peers that say nothing, too little or nonsense, that take no bytes, and that reset what they
 //! ask for.
 
-use std::{net::UdpSocket, sync::Arc, thread, time::Duration};
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use netping_benches::processes::{Server, time_of_day};
@@ -95,14 +100,17 @@ pub const FAULTS: [Fault; 10] = [
 ];
 
 /// A connection of a peer that nothing but the server holds back, and its socket.
-struct Peer {
-    connection: Connection,
-    _endpoint: Endpoint,
+pub struct Peer {
+    pub connection: Connection,
+    pub endpoint: Endpoint,
 }
+
+/// Any port of this host.
+pub const ANY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 impl Peer {
     /// Waits until it sends nothing more: the server has all of it, or takes no more.
-    async fn comes_to_rest(&self) {
+    pub async fn comes_to_rest(&self) {
         let sent = || self.connection.stats().udp_tx.bytes;
         let mut before = 0;
         while sent() > before {
@@ -118,12 +126,24 @@ async fn connected(kind: &Kind, server: &Server, ping: Option<Duration>) -> Peer
 }
 
 /// Connects, with this window for the replies of each stream.
-async fn connected_with(
+pub async fn connected_with(
     kind: &Kind,
     server: &Server,
     window: VarInt,
     ping: Option<Duration>,
 ) -> Peer {
+    let endpoint = Endpoint::client(ANY).expect("a socket");
+    let address = server.address().parse().expect("an address");
+    let connecting = endpoint.connect_with(config(kind, window, ping), address, "localhost");
+    let connection = connecting.expect("a valid name").await;
+    Peer {
+        connection: connection.expect("a connection"),
+        endpoint,
+    }
+}
+
+/// Returns the configuration of a client with this window for the replies of each stream.
+pub fn config(kind: &Kind, window: VarInt, ping: Option<Duration>) -> ClientConfig {
     let Connector::Tls(tls, _) = &kind.connector else {
         unreachable!("QUIC without TLS");
     };
@@ -136,19 +156,11 @@ async fn connected_with(
         .send_window(u64::MAX)
         .keep_alive_interval(ping);
     config.transport_config(Arc::new(transport));
-    let endpoint = Endpoint::client("127.0.0.1:0".parse().expect("an address"));
-    let endpoint = endpoint.expect("a socket");
-    let address = server.address().parse().expect("an address");
-    let connecting = endpoint.connect_with(config, address, "localhost");
-    let connection = connecting.expect("a valid name").await;
-    Peer {
-        connection: connection.expect("a connection"),
-        _endpoint: endpoint,
-    }
+    config
 }
 
 /// Returns a request for this many bytes whose payload has this length, up to the payload.
-fn request(payload: u32, reply: u32) -> [u8; 8] {
+pub fn request(payload: u32, reply: u32) -> [u8; 8] {
     let header = RequestHeader {
         payload,
         reply: Reply::Bytes(reply),
