@@ -60,7 +60,7 @@ pub const FAULTS: [Fault; 7] = [
     },
     Fault {
         what: "16 MiB never read, SIGTERM, --drain-timeout 2s",
-        promised: "ended with 0 after 2 to 4 s",
+        promised: "ended with 0 after 2 to 3 s",
         servers: Kind::is_tcp,
         try_it: stuck,
     },
@@ -119,7 +119,7 @@ fn full_log(kind: &Kind) -> Outcome {
         wait(Duration::from_millis(100));
     }
     server.process.signal(Signal::SIGTERM);
-    let code = server.ended_within(Duration::from_secs(7));
+    let code = server.ended_within(Duration::from_secs(6));
     let came = format!("{}, exit code {code:?}", word(honest));
     Outcome::new(honest && code == Some(0), came)
 }
@@ -196,5 +196,5 @@ pub fn drained<P>(server: &mut Server, peer: P) -> Outcome {
     let took = time_of_day() - begun;
     drop(peer);
     let came = format!("exit code {code:?} after {took:.1} s");
-    Outcome::new(code == Some(0) && (1.95..=4.0).contains(&took), came)
+    Outcome::new(code == Some(0) && (1.95..=3.0).contains(&took), came)
 }

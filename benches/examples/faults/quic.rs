@@ -93,7 +93,7 @@ pub const FAULTS: [Fault; 10] = [
     },
     Fault {
         what: "a QUIC stream of 16 MiB never read, SIGTERM, --drain-timeout 2s",
-        promised: "ended with 0 after 2 to 4 s",
+        promised: "ended with 0 after 2 to 3 s",
         servers: Kind::is_quic,
         try_it: stuck,
     },

@@ -34,13 +34,13 @@ pub const FAULTS: [Fault; 6] = [
     },
     Fault {
         what: "SIGTERM under load",
-        promised: "accounts add up, gRPC: none lost, others: at most one on each connection, ended with 0 within 7 s",
+        promised: "accounts add up, gRPC: none lost, others: at most one on each connection, ended with 0 within 6 s",
         servers: Kind::is_server,
         try_it: ended,
     },
     Fault {
         what: "a request in work, SIGTERM",
-        promised: "answered, ended with 0 within 7 s",
+        promised: "answered, ended with 0 within 6 s",
         servers: Kind::is_server,
         try_it: in_work,
     },
@@ -212,7 +212,7 @@ fn ended(kind: &Kind) -> Outcome {
     let mut server = kind.start(&[]);
     let client = load(&server, kind, "2s");
     server.process.signal(Signal::SIGTERM);
-    let code = server.ended_within(Duration::from_secs(7));
+    let code = server.ended_within(Duration::from_secs(6));
     let accounts = Accounts::of(&client.finish());
     let crossed = accounts.failed_by(&CROSSED);
     let lost = accounts.failed() - crossed - accounts.failed_by(&NOT_SENT);
@@ -270,7 +270,7 @@ fn in_work(kind: &Kind) -> Outcome {
     // The request follows the handshake.
     sleep_both([server.process.id(), client.id()]);
     server.process.signal(Signal::SIGTERM);
-    let code = server.ended_within(Duration::from_secs(7));
+    let code = server.ended_within(Duration::from_secs(6));
     let accounts = Accounts::of(&client.finish());
     let came = format!("exit code {code:?}");
     let kept = accounts.ok == 1 && accounts.failed() == 0 && code == Some(0);
