@@ -14,11 +14,11 @@ use crate::{
         BULK, CHAT, ECHO, ECHO_OF_300_KB, LARGE_BULK, LARGE_ECHO, SHORT_CHUNKS, TICKER, WATCH,
         WINDOW_UPDATE, frame, headers, opening, request, streams,
     },
-    memory::{Held, Moment, held},
+    memory::{Held, Moment, held, rest},
     peer::{self, End, PATIENCE, open, pour, try_open},
 };
 
-pub const FAULTS: [Fault; 13] = [
+pub const FAULTS: [Fault; 14] = [
     Fault {
         what: "100 bulk streams, window 0",
         promised: "all sent, at most 160 MiB more memory, others served",
@@ -54,6 +54,12 @@ pub const FAULTS: [Fault; 13] = [
         promised: "all sent, at most 160 MiB more memory, others served",
         servers: Kind::has_bulk,
         try_it: |kind| never_read(kind, 100, CHAT, LARGE_ECHO, 160.0),
+    },
+    Fault {
+        what: "20 conversations with answers of 16 MiB, one after the other, never read",
+        promised: "all sent, at most 160 MiB more memory, counted, others served",
+        servers: Kind::has_bulk,
+        try_it: in_turn,
     },
     Fault {
         what: "300 conversations with a message of 2 MiB",
@@ -136,6 +142,29 @@ fn never_read(kind: &Kind, count: u32, path: &str, message: &[u8], most: f64) ->
     let requests = streams(count).map(|stream| request(stream, path, message));
     let blocks = [opening(0x7FFF_FFFF), window].into_iter().chain(requests);
     all_sent(sent(kind, most, blocks, false))
+}
+
+/// Begins a conversation when the server has done what it can for the last one, and reads nothing.
+fn in_turn(kind: &Kind) -> Outcome {
+    let held = held(kind, &[], 160.0, async |server, hold| {
+        let mut stream = open(server, &kind.connector).await;
+        let (mut taken, mut end) = (0, End::Taken);
+        let requests = streams(20).map(|stream| request(stream, CHAT, LARGE_ECHO));
+        for block in [opening(0x7FFF_FFFF)].into_iter().chain(requests) {
+            let (sent, then) = pour(&mut stream, [block].into_iter(), false).await;
+            taken += sent;
+            if then != End::Taken {
+                end = then;
+                break;
+            }
+            rest(server);
+        }
+        hold.others(Moment::Rest).await;
+        (taken, end)
+    });
+    let counted = counted(&held.server);
+    let is_counted = counted.contains("max_memory");
+    all_sent(held).and(is_counted, &counted)
 }
 
 /// Returns the beginnings of so many requests.
