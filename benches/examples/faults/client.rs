@@ -24,7 +24,7 @@ use tokio::{
     net::{TcpListener, TcpStream, UdpSocket},
 };
 
-use crate::{Fault, Kind, Outcome, outcome::Verdict, peer, restarts::Accounts};
+use crate::{Fault, Kind, Outcome, outcome::Verdict, peer, quic::ANY, restarts::Accounts};
 
 pub const FAULTS: [Fault; 5] = [
     Fault {
@@ -58,9 +58,6 @@ pub const FAULTS: [Fault; 5] = [
         try_it: |kind| hostile(kind, Manner::Silence),
     },
 ];
-
-/// Any port of this host.
-const ANY: &str = "127.0.0.1:0";
 
 const ENDS: &str = "ends within 6 s with exit code 3, without a first call with 1, accounts add up";
 
@@ -185,8 +182,7 @@ fn server(kind: &Kind, manner: Manner) -> String {
                 }
                 Handshake::Quic(tls) => {
                     let config = ServerConfig::with_crypto(tls);
-                    let endpoint = Endpoint::server(config, ANY.parse().expect("an address"));
-                    let endpoint = endpoint.expect("a port");
+                    let endpoint = Endpoint::server(config, ANY).expect("a port");
                     bound(endpoint.local_addr());
                     while let Some(incoming) = endpoint.accept().await {
                         tokio::spawn(manner.over_quic(incoming));
