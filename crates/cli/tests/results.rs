@@ -839,3 +839,108 @@ fn trials_of_several_clients_are_repeated_until_an_interval_is_narrow() {
         "{said}"
     );
 }
+
+#[test]
+fn trials_of_several_clients_are_repeated_until_they_decide() {
+    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
+    let file = folder.path().join("run.json");
+    let output = run(&[
+        "throughput",
+        &format!("old={}", server.url),
+        &format!("new={}", server.url),
+        "-c",
+        "16",
+        "--trials=1",
+        "-d",
+        "500ms",
+        "--warmup",
+        "0s",
+        "--json",
+        file.to_str().unwrap(),
+    ]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    // The new server is as the old one, but for its rate.
+    let trial = |number: usize, factor: f64| {
+        changed(&file, &format!("{number}-{factor}.json"), |run| {
+            begin(run, number);
+            warn(run, &json!([]));
+            let rate = 1000.0 + number as f64;
+            let steps = run["steps"].as_array_mut().unwrap();
+            let old = steps.iter().position(|step| step["label"] == "old");
+            let mut old = steps[old.unwrap()].clone();
+            // Whoever else had the CPUs meanwhile.
+            old["cost"].as_object_mut().unwrap().remove("balances");
+            old["rate_per_s"] = json!(rate);
+            let mut new = old.clone();
+            new["label"] = json!("new");
+            new["measurement"] = json!(1);
+            new["rate_per_s"] = json!(rate * factor);
+            old["measurement"] = json!(0);
+            *steps = vec![old, new];
+        })
+    };
+    let next = |files: &[&Path], flags: &[&str]| {
+        let output = command("next", files, &[&["--margin", "5%"], flags].concat());
+        (output.status.code(), stdout(&output), stderr(&output))
+    };
+    let trials = |factors: &[f64]| -> Vec<_> {
+        let all = factors.iter().enumerate();
+        all.map(|(number, factor)| trial(number, *factor)).collect()
+    };
+    let decided = |factors: &[f64], flags: &[&str]| {
+        let files = trials(factors);
+        let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
+        let (code, told, _) = next(&files, flags);
+        (code, told)
+    };
+    assert_eq!(decided(&[], &[]).1, "--order-seed 1\n");
+    // However clear it is, five trials are the fewest.
+    assert_eq!(
+        decided(&[0.5; 4], &[]),
+        (Some(0), "--order-seed 5\n".to_owned())
+    );
+    let (code, told) = decided(&[0.5; 5], &[]);
+    assert_eq!(code, Some(4), "{told}");
+    let worse = "WORSE: new is worse than old by more than 5 %: rate -50.";
+    assert!(
+        told.starts_with(worse) && told.ends_with("\ndecided after 5 trials\n"),
+        "{told}"
+    );
+    assert!(
+        told.contains("each server had windows of its own, with 16 callers"),
+        "{told}"
+    );
+    assert!(!told.contains("again"), "{told}");
+    let (code, told) = decided(&[1.0; 5], &[]);
+    assert_eq!(code, Some(0), "{told}");
+    assert!(
+        told.starts_with("NOT WORSE: new is not worse than old by more than 5 %: "),
+        "{told}"
+    );
+    // The margin lies within the interval, as long as there are trials left and when there are none.
+    let varied = [0.5, 1.5, 0.9, 1.1, 1.0, 0.6];
+    assert_eq!(
+        decided(&varied, &[]),
+        (Some(0), "--order-seed 7\n".to_owned())
+    );
+    let (code, told) = decided(&varied, &["--max-trials=6"]);
+    assert_eq!(code, Some(7), "{told}");
+    assert!(
+        told.starts_with("UNDECIDED: these trials cannot tell ")
+            && told.ends_with("\nnot decided in 6 trials\n"),
+        "{told}"
+    );
+    let (code, _, said) = next(&[], &["--max-trials=4"]);
+    assert!(
+        code == Some(2) && said.contains("--margin needs 5 trials"),
+        "{said}"
+    );
+    let alone = changed(&file, "alone.json", |run| {
+        run["steps"].as_array_mut().unwrap().truncate(1);
+    });
+    let (code, _, said) = next(&[&alone], &[]);
+    assert!(
+        code == Some(2) && said.contains("these runs compare 0 pairs"),
+        "{said}"
+    );
+}

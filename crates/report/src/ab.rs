@@ -6,7 +6,7 @@ use netping_results::{
     comparison::Comparison,
     format::{self, on_one_line, plural, thousands},
     metric::{Better, SERVER_CPU},
-    run::{Run, Step},
+    run::{Kind, Run, Step},
 };
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
     table::{Column, Layout, Table},
 };
 
-/// The columns of [`rows`].
+/// The columns of [`rows`]; the last two are those of controls.
 pub(crate) const COLUMNS: [Column; 8] = [
     Column::text(""),
     Column::number("base"),
@@ -40,7 +40,21 @@ pub fn text(run: &Run) -> String {
 
 /// Lays out the metrics that the verdict rests on.
 pub fn table(decided: &Decided, layout: Layout) -> String {
-    layout(&COLUMNS, &rows(decided))
+    let columns = if has_controls(decided) {
+        COLUMNS.len()
+    } else {
+        COLUMNS.len() - 2
+    };
+    let mut rows = rows(decided);
+    for row in &mut rows {
+        row.truncate(columns);
+    }
+    layout(&COLUMNS[..columns], &rows)
+}
+
+/// Returns true if each server was also compared with itself.
+fn has_controls(decided: &Decided) -> bool {
+    decided.gated.iter().any(|own| !own.controls.is_empty())
 }
 
 /// Returns a row for each metric that the verdict rests on.
@@ -56,11 +70,18 @@ fn rounds(run: &Run) -> String {
 
 /// Says how to read the table.
 pub fn legend(run: &Run, decided: &Decided) -> String {
+    let [both, controls] = if has_controls(decided) {
+        [
+            ", with both of the two measurements of base and new",
+            " 'base again' and 'new again' are the changes from a server to itself.",
+        ]
+    } else {
+        [""; 2]
+    };
     format!(
-        "{}: {}. A value is the mean of the rounds on a logarithmic scale, with both of the two measurements of base \
-         and new; a change is that from base to new. With a probability of 95 %, all of these intervals hold \
-         together, and held after every round; that takes rounds that are independent. 'base again' and 'new again' are \
-         the changes from a server to itself.",
+        "{}: {}. A value is the mean of the rounds on a logarithmic scale{both}; a change is that from base to new. With \
+         a probability of 95 %, all of these intervals hold together, and held after every round; that takes rounds that \
+         are independent.{controls}",
         rounds(run),
         how(run, decided).join("; "),
     )
@@ -97,6 +118,12 @@ fn how(run: &Run, decided: &Decided) -> Vec<String> {
             format::rate(rate),
             thousands(all)
         ));
+    } else if targets.is_none() {
+        let load = run.steps.first().map(|step| step.settings.load_in_words());
+        parts.push(format!(
+            "each server had windows of its own, with {}",
+            load.unwrap_or_default()
+        ));
     } else {
         parts.push(
             "every caller called the servers by turns, one request at a time, in random order, so that each server had \
@@ -105,7 +132,7 @@ fn how(run: &Run, decided: &Decided) -> Vec<String> {
         );
     }
     let is_alone = |step: &Step| step.settings.together.is_none();
-    if run.steps.iter().any(is_alone) {
+    if targets.is_some() && run.steps.iter().any(is_alone) {
         parts.push("the highest rate is that of windows of each server alone".to_owned());
     }
     if !decided
@@ -171,8 +198,13 @@ pub fn sentence(run: &Run, decided: &Decided) -> String {
             rounds(run)
         ),
         Decision::Undecided => format!(
-            "UNDECIDED: this machine cannot tell whether {new} is worse than {base} by more than {percent}: {}",
-            why(decided, margin, &of(Decision::Undecided)).join(", ")
+            "UNDECIDED: {} cannot tell whether {new} is worse than {base} by more than {percent}: {}",
+            if run.kind == Kind::Ab {
+                "this machine"
+            } else {
+                "these trials"
+            },
+            why(run, decided, &of(Decision::Undecided)).join(", ")
         ),
     }
 }
@@ -205,7 +237,13 @@ fn in_words(gated: &[&Gated]) -> String {
 }
 
 /// Says why there is no answer.
-fn why(decided: &Decided, margin: f64, unknown: &[&Gated]) -> Vec<String> {
+fn why(run: &Run, decided: &Decided, unknown: &[&Gated]) -> Vec<String> {
+    let margin = run.margin.unwrap_or(0.0);
+    let longer = if run.kind == Kind::Ab {
+        "--budget"
+    } else {
+        "-d"
+    };
     if let Some((name, own)) = &decided.doubt {
         let (name, metric) = (on_one_line(name), own.metric.name);
         return vec![format!(
@@ -214,9 +252,8 @@ fn why(decided: &Decided, margin: f64, unknown: &[&Gated]) -> Vec<String> {
         )];
     }
     if unknown.is_empty() {
-        let text =
-            "p50 or p99 has no value: too few requests in every round; give a longer --budget";
-        return vec![text.to_owned()];
+        let text = "p50 or p99 has no value: too few requests in every round; give a longer";
+        return vec![format!("{text} {longer}")];
     }
     let least = |gated: &&Gated| {
         let own = &gated.comparison;
@@ -224,7 +261,7 @@ fn why(decided: &Decided, margin: f64, unknown: &[&Gated]) -> Vec<String> {
         if gated.is_missing() {
             let missing = plural(gated.missing() as u64, "round");
             return format!(
-                "{name} has no value in {missing}: too few requests; give a longer --budget"
+                "{name} has no value in {missing}: too few requests; give a longer {longer}"
             );
         }
         let Some(least) = own.detectable else {

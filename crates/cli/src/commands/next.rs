@@ -5,16 +5,17 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use netping_measure::status::Status;
-use netping_report::{table::wrap, text::tables};
+use netping_report::{ab, table::wrap, text::tables};
 use netping_results::{
+    ab::Decision,
     burst::BurstSettings,
     condition::Condition,
     run::{Run, Step},
 };
 
-use super::{text::print, validity};
+use super::{ab::FEWEST, text::print, validity};
 use crate::{
-    args::{output::ToleranceArgs, time::positive, until::Until},
+    args::{output::ToleranceArgs, share::share_in_percent, time::positive, until::Until},
     error::{Verdict, usage},
     run::search::{End, Outcome, Search, disturbances, least_rate},
 };
@@ -23,12 +24,13 @@ use crate::{
 #[derive(Debug, Clone, Args)]
 #[command(
     group = clap::ArgGroup::new("goal").required(true),
-    override_usage = "netping next [OPTIONS] <--find|--until> <GOAL> [RUN.json]...",
+    override_usage = "netping next [OPTIONS] <--find|--until|--margin> <GOAL> [RUN.json]...",
     mut_arg("max_error_rate", |arg| arg.help("Windows in which a larger share of requests fails do not keep the condition, from 0 to 1")),
     mut_arg("allow", |arg| arg.help("Windows with these warnings are not disturbed, or 'all'; may be repeated")),
-    after_long_help = "Exit codes: 0 there is a next window, or the rate was found, or the interval is narrow enough; 2 wrong \
-                  usage, 3 a file could not be read, 4 no rate keeps the condition, or the interval is too wide after all \
-                  trials; 5 higher rates, or enough trials, could not be measured on these clients."
+    after_long_help = "Exit codes: 0 there is a next window, or the rate was found, or the interval is narrow enough, or the new \
+                  server is not worse; 2 wrong usage, 3 a file could not be read, 4 no rate keeps the condition, or the \
+                  interval is too wide after all trials, or the new server is worse; 5 higher rates, or enough trials, \
+                  could not be measured on these clients; 7 these trials cannot tell whether the new server is worse."
 )]
 pub struct NextArgs {
     /// Result files of the windows so far, in their order; none before the first
@@ -40,11 +42,14 @@ pub struct NextArgs {
     /// Repeat until the interval of a metric is this narrow for every target, such as 'p99 +-5%'
     #[arg(long, value_name = "PRECISION", group = "goal")]
     until: Option<Until>,
+    /// Repeat until it is known whether the second target is worse than the first by more than this, such as 5%
+    #[arg(long, value_name = "SHARE%", value_parser = share_in_percent, group = "goal")]
+    margin: Option<f64>,
     /// Measured time of each window of a search
-    #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME", conflicts_with = "until")]
+    #[arg(short, long, default_value = "10s", value_parser = positive, value_name = "TIME", conflicts_with_all = ["until", "margin"])]
     duration: Duration,
-    /// Most trials with --until
-    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(3..), requires = "until")]
+    /// Most trials with --until and --margin
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(3..), conflicts_with = "find")]
     max_trials: u32,
     #[command(flatten)]
     tolerated: ToleranceArgs,
@@ -63,10 +68,11 @@ pub fn run(args: &NextArgs) -> anyhow::Result<Verdict> {
              made of it"
         )));
     }
-    match (&args.find, args.until) {
-        (Some(condition), _) => search(args, condition, &runs),
-        (None, Some(until)) => trials(args, until, runs),
-        (None, None) => Err(usage("give --find or --until")),
+    match (&args.find, args.until, args.margin) {
+        (Some(condition), ..) => search(args, condition, &runs),
+        (None, Some(until), _) => trials(args, &Goal::Narrow(until), runs),
+        (None, None, Some(margin)) => trials(args, &Goal::Decision(margin), runs),
+        (None, None, None) => Err(usage("give --find, --until or --margin")),
     }
 }
 
@@ -157,8 +163,59 @@ fn search(args: &NextArgs, condition: &Condition, runs: &[Run]) -> anyhow::Resul
     })
 }
 
+/// What trials are repeated for.
+enum Goal {
+    /// An interval that is narrow.
+    Narrow(Until),
+    /// An answer whether the new server is worse by more than this share.
+    Decision(f64),
+}
+
+impl Goal {
+    /// Completes a run of trials by what is asked of it: of so many at most.
+    ///
+    /// # Errors
+    /// If there is no answer to that.
+    fn ask(&self, run: Run, most: u32) -> anyhow::Result<Run> {
+        let Self::Decision(margin) = *self else {
+            let looks = Until::looks(most);
+            return Ok(Run { looks, ..run });
+        };
+        let compared = run.pairings.len();
+        if compared != 1 {
+            return Err(usage(format!(
+                "--margin is about one new server and its base under one load, and these runs compare {compared} pairs: give \
+                 each run the base and the new server as its targets"
+            )));
+        }
+        Ok(Run {
+            looks: (most - FEWEST) as usize + 1,
+            margin: Some(margin),
+            ..run
+        })
+    }
+
+    /// Returns true if so many trials are enough.
+    fn is_met(&self, run: &Run, trials: usize) -> bool {
+        match self {
+            Self::Narrow(until) => {
+                let all = run.measurements();
+                !all.is_empty() && all.iter().all(|own| until.is_met(own))
+            }
+            Self::Decision(_) => {
+                trials >= FEWEST as usize && run.decided().decision != Decision::Undecided
+            }
+        }
+    }
+}
+
 /// Takes the runs for trials, and prints the seed of the next one's order, or what the trials came to.
-fn trials(args: &NextArgs, until: Until, runs: Vec<Run>) -> anyhow::Result<Verdict> {
+fn trials(args: &NextArgs, goal: &Goal, runs: Vec<Run>) -> anyhow::Result<Verdict> {
+    if matches!(goal, Goal::Decision(_)) && args.max_trials < FEWEST {
+        return Err(usage(format!(
+            "--margin needs {FEWEST} trials: give a larger --max-trials"
+        )));
+    }
     let next = runs.len() + 1;
     let is_disturbed = |run: &Run| {
         let mut steps = run.steps.iter();
@@ -173,15 +230,13 @@ fn trials(args: &NextArgs, until: Until, runs: Vec<Run>) -> anyhow::Result<Verdi
     let whole =
         whole.map_err(|fault| usage(format!("{}: {fault}", names[fault.number].display())))?;
     let whole = whole.map(|run| Run {
-        looks: Until::looks(args.max_trials),
         allowed: args.tolerated.accepted.names(),
         ..run
     });
-    let is_met = |run: &Run| {
-        let all = run.measurements();
-        !all.is_empty() && all.iter().all(|own| until.is_met(own))
-    };
-    let is_met = whole.as_ref().is_some_and(is_met);
+    let whole = whole
+        .map(|run| goal.ask(run, args.max_trials))
+        .transpose()?;
+    let is_met = whole.as_ref().is_some_and(|run| goal.is_met(run, count));
     // As many as one host repeats of its own accord.
     let is_over = count >= most || left_out > most / 2;
     if !is_met && !is_over {
@@ -189,24 +244,30 @@ fn trials(args: &NextArgs, until: Until, runs: Vec<Run>) -> anyhow::Result<Verdi
         return Ok(Verdict::Success);
     }
     if let Some(run) = &whole {
-        let told = format!("{}\n{}", tables(run), validity::describe(run));
+        let tables = match goal {
+            Goal::Narrow(_) => tables(run),
+            Goal::Decision(_) => ab::text(run),
+        };
+        let told = format!("{tables}\n{}", validity::describe(run));
         print(wrap(&told, usize::MAX) + "\n")?;
     }
     let without = match left_out {
         0 => String::new(),
         _ => format!(", without {left_out} disturbed or cut short"),
     };
-    let (result, verdict) = match (is_met, count >= most) {
-        (true, _) => (format!("{until} after {count} trials"), Verdict::Success),
-        (false, true) => (
-            format!("{until} was not reached in {count} trials"),
-            Verdict::Condition,
-        ),
-        (false, false) => (
-            format!("{until} was not reached in {count} trials"),
-            Verdict::Warnings,
-        ),
+    let result = match (goal, is_met) {
+        (Goal::Narrow(until), true) => format!("{until} after {count} trials"),
+        (Goal::Narrow(until), false) => format!("{until} was not reached in {count} trials"),
+        (Goal::Decision(_), true) => format!("decided after {count} trials"),
+        (Goal::Decision(_), false) => format!("not decided in {count} trials"),
     };
     print(format!("{result}{without}\n"))?;
-    Ok(verdict)
+    let decision = whole.map(|run| run.decided().decision);
+    Ok(match (goal, is_met) {
+        (Goal::Decision(_), true) if decision == Some(Decision::Worse) => Verdict::Condition,
+        (_, true) => Verdict::Success,
+        (Goal::Decision(_), false) => Verdict::Undecided,
+        (Goal::Narrow(_), false) if count >= most => Verdict::Condition,
+        (Goal::Narrow(_), false) => Verdict::Warnings,
+    })
 }

@@ -65,7 +65,7 @@ const SETTLING: Duration = Duration::from_millis(50);
 const SECONDS_PER_REPEAT: u32 = 2;
 
 /// Rounds before the first look.
-const FEWEST: u32 = 5;
+pub const FEWEST: u32 = 5;
 
 /// The time in which servers that have been started must listen, and then answer a first request.
 const LISTENING: Duration = Duration::from_secs(30);
