@@ -937,6 +937,8 @@ fn trials_of_several_clients_are_repeated_until_they_decide() {
     );
     let alone = changed(&file, "alone.json", |run| {
         run["steps"].as_array_mut().unwrap().truncate(1);
+        run["pairings"] = json!([]);
+        warn(run, &json!([]));
     });
     let (code, _, said) = next(&[&alone], &[]);
     assert!(

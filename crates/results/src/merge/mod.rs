@@ -10,6 +10,7 @@ pub use error::MergeError;
 use std::{
     collections::BTreeMap,
     hash::{DefaultHasher, Hash, Hasher},
+    mem,
 };
 
 use netping_measure::{statistics::precision::Precision, status::Status, times::Time};
@@ -78,8 +79,14 @@ pub fn merge<E>(
 ) -> Result<Result<Run, MergeError>, E> {
     let mut clients = Vec::new();
     let mut sums: Vec<StepSum> = Vec::new();
+    let mut system: Option<BTreeMap<String, String>> = None;
     for (at, name) in names.iter().enumerate() {
         let mut run = load(at)?;
+        let own = mem::take(&mut run.environment.system);
+        match &mut system {
+            None => system = Some(own),
+            Some(common) => common.retain(|name, value| own.get(name) == Some(value)),
+        }
         let times = hash_of_times(&run);
         sums.resize_with(sums.len().max(run.steps.len()), StepSum::default);
         for (sum, step) in sums.iter_mut().zip(&mut run.steps) {
@@ -92,6 +99,7 @@ pub fn merge<E>(
         Ok(merged) => merged,
         Err(error) => return Ok(Err(error)),
     };
+    merged.environment.system = system.unwrap_or_default();
     for (at, client) in clients.iter().enumerate() {
         let run = load(at)?;
         if hash_of_times(&run) != client.times || run.steps.len() != merged.steps.len() {
@@ -260,8 +268,7 @@ fn overlap(step: &Step, behind: i64, merged: &Step) -> f64 {
     common as f64 / (end - start).max(1) as f64
 }
 
-/// The clients' machines as one: names side by side, cores of hosts added, and of the rest what they have in
-/// common.
+/// The clients' machines as one: names side by side, cores of hosts added; without the settings of their systems.
 fn environment(clients: &[Client]) -> Environment {
     let all: Vec<&Environment> = clients.iter().map(|own| &own.run.environment).collect();
     let names = |of: fn(&Environment) -> &String| {
@@ -273,8 +280,6 @@ fn environment(clients: &[Client]) -> Environment {
         }
         names.join(", ")
     };
-    let mut system = all[0].system.clone();
-    system.retain(|name, value| all.iter().all(|own| own.system.get(name) == Some(value)));
     // Several clients may share a host.
     let mut cpus: BTreeMap<&str, usize> = BTreeMap::new();
     for own in &all {
@@ -288,7 +293,7 @@ fn environment(clients: &[Client]) -> Environment {
         cpu_model: names(|environment| &environment.cpu_model),
         cpus: cpus.into_values().fold(0, usize::saturating_add),
         open_files: open_files.min().unwrap_or(0),
-        system,
+        system: BTreeMap::new(),
     }
 }
 
@@ -350,6 +355,25 @@ mod tests {
         let load = |at: usize| Ok::<_, Infallible>(clients[at].1.clone());
         let Ok(merged) = merge(&names, load, rules, tool(), command_line);
         merged
+    }
+
+    #[test]
+    fn the_sum_has_the_settings_that_all_systems_have() {
+        let mut both = clients(0);
+        let settings = |governor: &str| {
+            let all = [("governor", governor), ("swap", "off")];
+            let all = all.map(|(name, value)| (name.to_owned(), value.to_owned()));
+            BTreeMap::from(all)
+        };
+        both[0].1.environment.system = settings("performance");
+        both[1].1.environment.system = settings("powersave");
+        let common = merged(&both).unwrap().environment.system;
+        assert_eq!(
+            common.into_iter().collect::<Vec<_>>(),
+            [("swap".to_owned(), "off".to_owned())]
+        );
+        both[1].1.environment.system.clear();
+        assert!(merged(&both).unwrap().environment.system.is_empty());
     }
 
     #[test]
