@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use netping_benches::processes::{Client, time_of_day};
+use netping_benches::processes::{Client, Said, time_of_day};
 use netping_protocol::secure::Acceptor;
 use nix::{
     sys::signal::{Signal, kill},
@@ -35,7 +35,7 @@ pub const FAULTS: [Fault; 5] = [
     },
     Fault {
         what: "a server whose handshake is garbage",
-        promised: "ends within 6 s with exit code 3",
+        promised: "ends within 6 s with exit code 3, in bulk too",
         servers: Kind::is_secure_client,
         try_it: |kind| hostile(kind, Manner::NoHandshake),
     },
@@ -59,7 +59,8 @@ pub const FAULTS: [Fault; 5] = [
     },
 ];
 
-const ENDS: &str = "ends within 6 s with exit code 3, without a first call with 1, accounts add up";
+const ENDS: &str =
+    "ends within 6 s with exit code 3, without a first call and in bulk with 1, accounts add up";
 
 /// Longest time of a run of half a second, in seconds; and the time after which one hangs.
 const WITHIN: f64 = 6.0;
@@ -194,26 +195,58 @@ fn server(kind: &Kind, manner: Manner) -> String {
     address.recv().expect("an address")
 }
 
-/// Runs a load with the first call, and one without it.
+/// Runs a load with the first call, one without it, and bulk streams both ways.
 fn hostile(kind: &Kind, manner: Manner) -> Outcome {
     let url = format!("{}://{}", kind.scheme.as_str(), server(kind, manner));
     // After a handshake, the load begins.
     let begun = if manner == Manner::NoHandshake { 3 } else { 1 };
+    let further = |outcome: Outcome, what: &str, further: &Outcome| {
+        let kept = further.verdict == Verdict::Kept;
+        outcome.and(kept, &format!("{what} {}", further.came))
+    };
     let (with, without) = thread::scope(|scope| {
         let with = scope.spawn(|| load(kind, &url, &[], 3));
         let without = load(kind, &url, &["--no-first-call"], begun);
         (with.join().expect("no panic"), without)
     });
-    let kept = without.verdict == Verdict::Kept;
-    with.and(kept, &format!("without a first call {}", without.came))
+    let mut all = further(with, "without a first call", &without);
+    if kind.has_bulk_client() {
+        for direction in ["down", "up"] {
+            all = further(all, direction, &bulk(kind, &url, direction, begun));
+        }
+    }
+    all
 }
 
 /// Runs a load that is to end with this exit code.
 fn load(kind: &Kind, url: &str, flags: &[&str], code: i32) -> Outcome {
     let run = ["throughput", url, "-c", "2", "-d", "500ms"];
+    ends(kind, &[&run[..], flags].concat(), code, |said| {
+        let accounts = Accounts::of(said);
+        (accounts.words(), accounts.add_up())
+    })
+}
+
+/// Runs a bulk stream in this direction that is to end with this exit code.
+fn bulk(kind: &Kind, url: &str, direction: &str, code: i32) -> Outcome {
+    let run = ["bulk", url, "--size", "1MiB", "--runs", "1"];
+    let direction = ["--direction", direction];
+    ends(kind, &[&run[..], &direction].concat(), code, |_| {
+        ("a stream".to_owned(), true)
+    })
+}
+
+/// Runs a client that is to end with this exit code. Where it has measured anything, `account` says what came of it,
+/// and whether that is as it should be.
+fn ends(
+    kind: &Kind,
+    words: &[&str],
+    code: i32,
+    account: impl Fn(&Said) -> (String, bool),
+) -> Outcome {
     let limits = ["--timeout", "500ms", "--server-metrics", "off"];
     let begun = time_of_day();
-    let client = Client::start(&[&run[..], &limits, &kind.client(), flags].concat());
+    let client = Client::start(&[words, &limits, &kind.client()].concat());
     let pid = Pid::from_raw(client.id().cast_signed());
     let (ended, ends) = mpsc::channel();
     thread::spawn(move || ended.send(client.finish()));
@@ -224,12 +257,11 @@ fn load(kind: &Kind, url: &str, flags: &[&str], code: i32) -> Outcome {
     let took = time_of_day() - begun;
     let ended = said.output.status.code();
     // Without a connection, there is no step.
-    let (came, adds_up) = if said.step().is_null() {
+    let (came, is_right) = if said.step().is_null() {
         ("not begun".to_owned(), code == 3)
     } else {
-        let accounts = Accounts::of(&said);
-        (accounts.words(), accounts.add_up())
+        account(&said)
     };
     let came = format!("{came}; exit {}, {took:.1} s", ended.unwrap_or(-1));
-    Outcome::new(adds_up && took <= WITHIN && ended == Some(code), came)
+    Outcome::new(is_right && took <= WITHIN && ended == Some(code), came)
 }

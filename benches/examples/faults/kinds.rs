@@ -85,6 +85,14 @@ impl Kind {
         self.server == "grpc"
     }
 
+    /// Returns true for a client under test that also has bulk streams.
+    pub fn has_bulk_client(&self) -> bool {
+        let others = ["--grpc-client", "--per-message"];
+        let is_other = self.client.iter().any(|flag| others.contains(&&**flag));
+        let is_web = matches!(self.scheme, Scheme::Http | Scheme::Https);
+        self.is_client() && !is_web && !is_other
+    }
+
     /// Returns true if the server has the RPCs of bulk data.
     pub fn has_bulk(&self) -> bool {
         self.is_grpc() && !self.flags.iter().any(|flag| flag == "floor")
