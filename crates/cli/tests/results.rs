@@ -917,6 +917,9 @@ fn trials_of_several_clients_are_repeated_until_they_decide() {
         told.starts_with("NOT WORSE: new is not worse than old by more than 5 %: "),
         "{told}"
     );
+    // An interval that is looked at once is narrower than one that holds at all sixteen looks.
+    let once = decided(&[1.0; 5], &["--max-trials=5"]);
+    assert!(once.0 == Some(0) && once.1 != told, "{told}");
     // The margin lies within the interval, as long as there are trials left and when there are none.
     let varied = [0.5, 1.5, 0.9, 1.1, 1.0, 0.6];
     assert_eq!(
