@@ -210,7 +210,7 @@ fn hostile(kind: &Kind, manner: Manner) -> Outcome {
         (with.join().expect("no panic"), without)
     });
     let mut all = further(with, "without a first call", &without);
-    if kind.has_bulk_client() {
+    if kind.is_bulk_client() {
         for direction in ["down", "up"] {
             all = further(all, direction, &bulk(kind, &url, direction, begun));
         }
@@ -221,7 +221,7 @@ fn hostile(kind: &Kind, manner: Manner) -> Outcome {
 /// Runs a load that is to end with this exit code.
 fn load(kind: &Kind, url: &str, flags: &[&str], code: i32) -> Outcome {
     let run = ["throughput", url, "-c", "2", "-d", "500ms"];
-    ends(kind, &[&run[..], flags].concat(), code, |said| {
+    client_ends(kind, &[&run[..], flags].concat(), code, |said| {
         let accounts = Accounts::of(said);
         (accounts.words(), accounts.add_up())
     })
@@ -231,14 +231,14 @@ fn load(kind: &Kind, url: &str, flags: &[&str], code: i32) -> Outcome {
 fn bulk(kind: &Kind, url: &str, direction: &str, code: i32) -> Outcome {
     let run = ["bulk", url, "--size", "1MiB", "--runs", "1"];
     let direction = ["--direction", direction];
-    ends(kind, &[&run[..], &direction].concat(), code, |_| {
+    client_ends(kind, &[&run[..], &direction].concat(), code, |_| {
         ("a stream".to_owned(), true)
     })
 }
 
 /// Runs a client that is to end with this exit code. Where it has measured anything, `account` says what came of it,
 /// and whether that is as it should be.
-fn ends(
+fn client_ends(
     kind: &Kind,
     words: &[&str],
     code: i32,

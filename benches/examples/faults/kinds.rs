@@ -86,7 +86,7 @@ impl Kind {
     }
 
     /// Returns true for a client under test that also has bulk streams.
-    pub fn has_bulk_client(&self) -> bool {
+    pub fn is_bulk_client(&self) -> bool {
         let others = ["--grpc-client", "--per-message"];
         let is_other = self.client.iter().any(|flag| others.contains(&&**flag));
         let is_web = matches!(self.scheme, Scheme::Http | Scheme::Https);

@@ -732,23 +732,27 @@ fn the_targets_of_a_single_trial_have_the_order_of_its_seed() {
     assert_eq!(first(&1), firsts[0]);
 }
 
-#[test]
-fn trials_of_several_clients_are_repeated_until_an_interval_is_narrow() {
-    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
-    let file = folder.path().join("run.json");
-    let output = run(&[
-        "throughput",
-        &format!("a={}", server.url),
-        &format!("b={}", server.url),
+/// Measures one server once under each of two names; returns the result file.
+fn one_trial(names: [&str; 2], flags: &[&str], folder: &Path) -> PathBuf {
+    let server = Server::start("tokio", &[]);
+    let file = folder.join("run.json");
+    let [a, b] = names.map(|name| format!("{name}={}", server.url));
+    let fixed = [
         "--trials=1",
-        "-d",
-        "300ms",
         "--warmup",
         "0s",
         "--json",
         file.to_str().unwrap(),
-    ]);
+    ];
+    let output = run(&[&["throughput", &a, &b][..], &fixed, flags].concat());
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    file
+}
+
+#[test]
+fn trials_of_several_clients_are_repeated_until_an_interval_is_narrow() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = one_trial(["a", "b"], &["-d", "300ms"], folder.path());
     let window = |number: usize, rate: f64| {
         changed(&file, &format!("{number}.json"), |run| {
             begin(run, number);
@@ -842,23 +846,8 @@ fn trials_of_several_clients_are_repeated_until_an_interval_is_narrow() {
 
 #[test]
 fn trials_of_several_clients_are_repeated_until_they_decide() {
-    let (server, folder) = (Server::start("tokio", &[]), tempfile::tempdir().unwrap());
-    let file = folder.path().join("run.json");
-    let output = run(&[
-        "throughput",
-        &format!("old={}", server.url),
-        &format!("new={}", server.url),
-        "-c",
-        "16",
-        "--trials=1",
-        "-d",
-        "500ms",
-        "--warmup",
-        "0s",
-        "--json",
-        file.to_str().unwrap(),
-    ]);
-    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let folder = tempfile::tempdir().unwrap();
+    let file = one_trial(["old", "new"], &["-c", "16", "-d", "500ms"], folder.path());
     // The new server is as the old one, but for its rate.
     let trial = |number: usize, factor: f64| {
         changed(&file, &format!("{number}-{factor}.json"), |run| {

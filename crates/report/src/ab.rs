@@ -15,8 +15,8 @@ use crate::{
     table::{Column, Layout, Table},
 };
 
-/// The columns of [`rows`]; the last two are those of controls.
-pub(crate) const COLUMNS: [Column; 8] = [
+/// The columns of [`rows`] with controls, which have the last two.
+static COLUMNS: [Column; 8] = [
     Column::text(""),
     Column::number("base"),
     Column::number("new"),
@@ -40,16 +40,13 @@ pub fn text(run: &Run) -> String {
 
 /// Lays out the metrics that the verdict rests on.
 pub fn table(decided: &Decided, layout: Layout) -> String {
-    let columns = if has_controls(decided) {
-        COLUMNS.len()
-    } else {
-        COLUMNS.len() - 2
-    };
-    let mut rows = rows(decided);
-    for row in &mut rows {
-        row.truncate(columns);
-    }
-    layout(&COLUMNS[..columns], &rows)
+    layout(columns(decided), &rows(decided))
+}
+
+/// Returns the columns of [`rows`].
+pub(crate) fn columns(decided: &Decided) -> &'static [Column] {
+    let controls = if has_controls(decided) { 2 } else { 0 };
+    &COLUMNS[..COLUMNS.len() - 2 + controls]
 }
 
 /// Returns true if each server was also compared with itself.
@@ -59,7 +56,8 @@ fn has_controls(decided: &Decided) -> bool {
 
 /// Returns a row for each metric that the verdict rests on.
 pub(crate) fn rows(decided: &Decided) -> Vec<Vec<String>> {
-    decided.gated.iter().map(row).collect()
+    let columns = columns(decided).len();
+    decided.gated.iter().map(|own| row(own, columns)).collect()
 }
 
 /// Returns the number of whole rounds, as text.
@@ -148,7 +146,7 @@ fn how(run: &Run, decided: &Decided) -> Vec<String> {
     parts
 }
 
-fn row(gated: &Gated) -> Vec<String> {
+fn row(gated: &Gated, columns: usize) -> Vec<String> {
     let own = &gated.comparison;
     let is_worse = match gated.decision {
         Decision::NotWorse => "no",
@@ -166,7 +164,7 @@ fn row(gated: &Gated) -> Vec<String> {
     ];
     let control = |own: &Option<Comparison>| own.as_ref().map(change).unwrap_or_default();
     row.extend(gated.controls.iter().map(control));
-    row.resize(COLUMNS.len(), String::new());
+    row.resize(columns, String::new());
     row
 }
 

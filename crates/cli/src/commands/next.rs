@@ -163,9 +163,9 @@ fn search(args: &NextArgs, condition: &Condition, runs: &[Run]) -> anyhow::Resul
     })
 }
 
-/// What trials are repeated for.
+/// The goal of repeated trials.
 enum Goal {
-    /// An interval that is narrow.
+    /// A narrow interval.
     Narrow(Until),
     /// An answer whether the new server is worse by more than this share.
     Decision(f64),
@@ -262,12 +262,13 @@ fn trials(args: &NextArgs, goal: &Goal, runs: Vec<Run>) -> anyhow::Result<Verdic
         (Goal::Decision(_), false) => format!("not decided in {count} trials"),
     };
     print(format!("{result}{without}\n"))?;
-    let decision = whole.map(|run| run.decided().decision);
-    Ok(match (goal, is_met) {
-        (Goal::Decision(_), true) if decision == Some(Decision::Worse) => Verdict::Condition,
-        (_, true) => Verdict::Success,
-        (Goal::Decision(_), false) => Verdict::Undecided,
-        (Goal::Narrow(_), false) if count >= most => Verdict::Condition,
-        (Goal::Narrow(_), false) => Verdict::Warnings,
+    let decision = || whole.map(|run| run.decided().decision);
+    Ok(match goal {
+        Goal::Narrow(_) if is_met => Verdict::Success,
+        Goal::Narrow(_) if count >= most => Verdict::Condition,
+        Goal::Narrow(_) => Verdict::Warnings,
+        Goal::Decision(_) if !is_met => Verdict::Undecided,
+        Goal::Decision(_) if decision() == Some(Decision::Worse) => Verdict::Condition,
+        Goal::Decision(_) => Verdict::Success,
     })
 }

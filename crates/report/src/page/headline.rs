@@ -114,7 +114,7 @@ fn answer(run: &Run) -> Markup {
     let rows = ab::rows(&decided);
     html! {
         @if !rows.is_empty() {
-            (table::render(&ab::COLUMNS, &rows))
+            (table::render(ab::columns(&decided), &rows))
             @if let Some(failures) = ab::failures(run) { p."note" { (failures) } }
             p."note" { (ab::legend(run, &decided)) }
         }
