@@ -76,10 +76,15 @@ pub fn legend(run: &Run, decided: &Decided) -> String {
     } else {
         [""; 2]
     };
+    let looks = if run.is_sequential() {
+        ", and held after every round"
+    } else {
+        ""
+    };
     format!(
         "{}: {}. A value is the mean of the rounds on a logarithmic scale{both}; a change is that from base to new. With \
-         a probability of 95 %, all of these intervals hold together, and held after every round; that takes rounds that \
-         are independent.{controls}",
+         a probability of 95 %, all of these intervals hold together{looks}; that takes rounds that are \
+         independent.{controls}",
         rounds(run),
         how(run, decided).join("; "),
     )
@@ -256,8 +261,16 @@ fn why(run: &Run, decided: &Decided, unknown: &[&Gated]) -> Vec<String> {
     let least = |gated: &&Gated| {
         let own = &gated.comparison;
         let name = own.metric.name;
+        if !own.is_alike {
+            return format!(
+                "{name} of different numbers of connections, which may be all the difference; give both the same --connections"
+            );
+        }
         if gated.is_missing() {
             let missing = plural(gated.missing() as u64, "round");
+            if gated.is_of_rate() {
+                return format!("the rate is 0 in {missing}: nothing was answered then");
+            }
             return format!(
                 "{name} has no value in {missing}: too few requests; give a longer {longer}"
             );

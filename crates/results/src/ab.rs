@@ -2,13 +2,14 @@
 
 use crate::{
     comparison::Comparison,
-    metric::{Better, Metric, P50, P99, Unit},
+    metric::{Better, Metric, P50, P99, RATE},
     run::Run,
     warning::Warnings,
 };
 
-/// Rounds in which a time may have no value: the window of the first one is as long as was guessed. Those in
-/// which a server is slow have few requests, so to leave out more of them would favour it.
+/// Rounds in which a metric may have no value: the window of the first one is as long as was guessed. Those in
+/// which a server is slow have few requests, so to leave out more of them would favour it. A rate has a value in
+/// every round, and none on a logarithmic scale where it is 0: that a server answered nothing at all is not left out.
 const MISSING: usize = 1;
 
 /// A decision about one metric, or about all of them.
@@ -40,7 +41,7 @@ impl Gated {
             controls,
             decision: Decision::Undecided,
         };
-        if !gated.is_missing() {
+        if comparison.is_alike && !gated.is_missing() {
             // Only times are bounds, and of these less is better.
             let [smaller, larger] = comparison.may_be();
             gated.decision = match worsening(comparison) {
@@ -59,9 +60,15 @@ impl Gated {
         missing.max().unwrap_or(0)
     }
 
-    /// Returns true for a time where those are too many to decide.
+    /// Returns true where those are too many to decide.
     pub fn is_missing(&self) -> bool {
-        self.comparison.metric.unit == Unit::Nanos && self.missing() > MISSING
+        let most = if self.is_of_rate() { 0 } else { MISSING };
+        self.missing() > most
+    }
+
+    /// Returns true for the number of replies per second.
+    pub fn is_of_rate(&self) -> bool {
+        *self.comparison.metric == RATE
     }
 }
 
@@ -287,5 +294,17 @@ mod tests {
         let is_p99 = |own: &&Gated| own.comparison.metric == &P99;
         let p99 = more.gated.iter().find(is_p99).unwrap();
         assert!(p99.is_missing() && p99.missing() == 2);
+        // A server that answered nothing in a round has no rate there, and is not the better for it.
+        let mut silent = trials(1.0, 1.0);
+        silent.steps[2].summary.rate = 0.0;
+        assert_eq!(silent.decided().decision, Decision::Undecided);
+        // What more connections do is not what the new server does.
+        for new in [1.0, 1.2] {
+            let mut unlike = trials(1.0, new);
+            for step in unlike.steps.iter_mut().filter(|own| own.measurement == 2) {
+                step.settings.connections += 1;
+            }
+            assert_eq!(unlike.decided().decision, Decision::Undecided);
+        }
     }
 }

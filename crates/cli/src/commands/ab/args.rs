@@ -133,8 +133,14 @@ impl AbArgs {
         self.request.check(targets)?;
         let bases = self.request.plans(targets)?;
         let of = |callers: u32| {
-            let plan = |base: &Plan| with_callers(base.clone(), callers.into(), None, None);
-            bases.iter().map(plan).collect::<Vec<Plan>>()
+            let plans = |connections: Option<u64>| {
+                let plan =
+                    |base: &Plan| with_callers(base.clone(), callers.into(), connections, None);
+                bases.iter().map(plan).collect::<Vec<Plan>>()
+            };
+            // The difference is not to be that of connections: each server has as many as the one that needs most.
+            let most = plans(None).iter().map(|plan| plan.load.connections).max();
+            plans(most.map(|most| most as u64))
         };
         let [callers, capacity] = match self.rate {
             None => [1, 64],
@@ -153,5 +159,27 @@ impl AbArgs {
         }
         let capacity = self.capacity.unwrap_or(capacity);
         Ok((calls, (capacity > 0).then(|| of(capacity))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, FromArgMatches as _};
+
+    use super::*;
+
+    #[test]
+    fn both_servers_have_the_connections_of_the_one_that_needs_more() {
+        let command = Command::new("netping").no_binary_name(true);
+        let targets = ["tcp://127.0.0.1:1", "grpc://127.0.0.1:2"];
+        let matches = AbArgs::augment_args(command).get_matches_from(targets);
+        let args = AbArgs::from_arg_matches(&matches).unwrap();
+        let targets = targets.map(|target| target.parse::<Target>().unwrap());
+        let (calls, capacity) = args.plans(&targets).unwrap();
+        let connections = |plans: &[Plan]| -> Vec<usize> {
+            plans.iter().map(|plan| plan.load.connections).collect()
+        };
+        assert_eq!(connections(&calls), [1, 1]);
+        assert_eq!(connections(&capacity.unwrap()), [64, 64]);
     }
 }
