@@ -3,12 +3,11 @@
 use serde_json::Value;
 
 use crate::{
-    environment_diff::{EnvironmentDiff, diff},
+    environment_diff::EnvironmentDiff,
+    format::percent,
+    run::unlike,
     warning::{PartsMissing, Warning},
 };
-
-/// Settings that each client decides for itself.
-const OWN: [&str; 3] = ["workers", "seed", "warmup_seconds"];
 
 /// A reason why results cannot be merged.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -108,8 +107,14 @@ pub enum MergeError {
     },
     /// The clients did not load the server together.
     #[error(
-        "step {step}: the windows of {first} and {second} overlap by only {percent} % of the longest, and {needed} % are needed \
-         (--min-overlap): start the clients at one moment (--start-at), with the same -d and --warmup, on hosts whose clocks agree"
+        "step {step}: the windows of {first} and {second} overlap by only {} of the longest, and {} are needed \
+         (--min-overlap): {}",
+        percent((.overlap * 1e3).floor() / 1e3), percent(*.needed),
+        if *.is_cut_short {
+            "the first was cut short, so measure again"
+        } else {
+            "start the clients at one moment (--start-at), with the same -d and --warmup, on hosts whose clocks agree"
+        }
     )]
     Apart {
         /// Which step, from 1 on.
@@ -118,10 +123,12 @@ pub enum MergeError {
         first: String,
         /// The file whose window began last.
         second: String,
-        /// Their overlap, in per cent of the longest window.
-        percent: u64,
+        /// Their overlap, as a share of the longest window.
+        overlap: f64,
         /// The overlap that is needed.
-        needed: u64,
+        needed: f64,
+        /// The first did not measure to its end.
+        is_cut_short: bool,
     },
 }
 
@@ -135,8 +142,7 @@ pub(super) fn refuse_unlike<'a>(
         return Ok(());
     };
     for (second, new) in clients {
-        let mut found = diff(&base, &new, 1).into_iter();
-        if let Some(diff) = found.find(|own| !OWN.contains(&own.what.as_str())) {
+        if let Some(diff) = unlike(&base, &new, &[]) {
             return Err(MergeError::Unlike {
                 place: place.to_owned(),
                 first: first.to_owned(),

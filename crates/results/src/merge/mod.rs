@@ -391,11 +391,7 @@ mod tests {
         };
         assert!(matches!(
             merged(&[a.clone(), b.clone()]),
-            Err(MergeError::Apart {
-                percent: 70,
-                needed: 99,
-                ..
-            })
+            Err(MergeError::Apart { overlap, .. }) if (0.699..0.701).contains(&overlap)
         ));
         // The second client's clock is 3 s ahead of the server's.
         let three = 3_000_000_000;
@@ -524,7 +520,7 @@ mod tests {
         assert_eq!(seconds.collect::<Vec<_>>(), [150; 198]);
         assert!(matches!(
             shifted(SECOND * 3),
-            Err(MergeError::Apart { percent: 98, .. })
+            Err(MergeError::Apart { overlap, .. }) if (0.98..0.99).contains(&overlap)
         ));
     }
 
@@ -578,12 +574,24 @@ mod tests {
         ));
         let apart = merged(&clients(2 * SECOND)).unwrap_err();
         assert!(
-            matches!(apart, MergeError::Apart { percent: 80, .. }),
+            apart.to_string().contains(
+                "the windows of a.json and b.json overlap by only 80.0% of the longest, and 99.0% are needed (--min-overlap): start"
+            ),
             "{apart}"
+        );
+        // In step, but one ended early.
+        let mut cut = clients(0);
+        cut[1].1.steps[0].summary.seconds /= 2.0;
+        cut[1].1.steps[0].status = Status::Partial;
+        let cut = merged(&cut).unwrap_err().to_string();
+        assert!(
+            cut.contains("the windows of b.json and a.json overlap by only 50.0%")
+                && cut.ends_with("the first was cut short, so measure again"),
+            "{cut}"
         );
         let never = merged(&clients(60 * SECOND)).unwrap_err();
         assert!(
-            matches!(never, MergeError::Apart { percent: 0, .. }),
+            matches!(never, MergeError::Apart { overlap: 0.0, .. }),
             "{never}"
         );
 

@@ -15,7 +15,6 @@ use netping_measure::{
     summary::Summary,
     times::{Histograms, Time},
 };
-use serde_json::{Value, json};
 
 use super::{MergeError, MergeRules, cost::cost, error::refuse_unlike, window::Common};
 use crate::{
@@ -65,7 +64,7 @@ pub(super) fn merge(
 ) -> Result<(Step, Common), MergeError> {
     let steps: Vec<&Step> = parts.iter().map(|(_, step, _)| *step).collect();
     let first = steps[0];
-    let all = parts.iter().map(|(name, step, _)| (*name, asked(step)));
+    let all = parts.iter().map(|(name, step, _)| (*name, step.asked()));
     refuse_unlike(&format!("step {number}: "), all)?;
     refuse_limiting(number, parts, &rules.allowed)?;
     let missing = missing(number, parts, rules.missing)?;
@@ -124,27 +123,6 @@ fn held_back(steps: &[&Step]) -> Option<HeldBack> {
     all.reduce(|mut sum, own| {
         sum.add(own);
         sum
-    })
-}
-
-/// Returns what all clients must have been asked for. Those that share a load were asked for the whole.
-fn asked(step: &Step) -> Value {
-    let mut settings = step.settings.clone();
-    let whole = settings.part.as_mut().map(|part| {
-        (settings.callers, settings.connections) = (part.callers, part.connections);
-        settings.planned_rate = part.planned_rate;
-        settings.bursts = settings.bursts.map(BurstSettings::shape);
-        part.number = 0;
-        // Their random arrivals belong together.
-        json!({ "clients": part.of, "arrivals": settings.seed })
-    });
-    json!({
-        "target": step.target,
-        "label": step.label,
-        "trial": step.trial,
-        "settings": settings,
-        "whole": whole,
-        "security": unresumed(step),
     })
 }
 
@@ -214,21 +192,12 @@ fn refuse_limiting(
     Ok(())
 }
 
-/// Returns the security of a step's connections without session resumption, which depends on their
-/// order.
-fn unresumed(step: &Step) -> Option<ChannelSecurity> {
-    step.security.clone().map(|security| ChannelSecurity {
-        resumed: None,
-        ..security
-    })
-}
-
 fn security(steps: &[&Step]) -> Option<ChannelSecurity> {
     let first = &steps[0].security;
     if steps.iter().all(|step| step.security == *first) {
         first.clone()
     } else {
-        unresumed(steps[0])
+        steps[0].unresumed()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The overlap of several clients' windows, and the replies in it.
 
-use netping_measure::{interval::IntervalSummary, window::INTERVAL};
+use netping_measure::{interval::IntervalSummary, status::Status, window::INTERVAL};
 
 use super::MergeError;
 use crate::run::Step;
@@ -42,20 +42,24 @@ impl Common {
             })?;
             windows.push((*name, start, end));
         }
-        let lengths = windows.iter().map(|(_, start, end)| end - start);
-        let longest = lengths.max().unwrap_or(0);
-        let last = windows.iter().max_by_key(|(_, start, _)| *start);
-        let (last, start, _) = last.copied().unwrap_or_default();
-        let first = windows.iter().min_by_key(|(_, _, end)| *end);
-        let (first, _, end) = first.copied().unwrap_or_default();
-        let common = end.saturating_sub(start);
-        if common == 0 || (common as f64) < min_overlap * longest as f64 {
+        let all = || 0..windows.len();
+        let longest = all().max_by_key(|at| windows[*at].2 - windows[*at].1);
+        let last = all().max_by_key(|at| windows[*at].1);
+        let first = all().min_by_key(|at| windows[*at].2);
+        let [longest, last, first] = [longest, last, first].map(Option::unwrap_or_default);
+        let (start, end) = (windows[last].1, windows[first].2);
+        let common = end.saturating_sub(start) as f64;
+        let length = (windows[longest].2 - windows[longest].1).max(1) as f64;
+        if common == 0.0 || common < min_overlap * length {
+            // One that began last and ended first is too short for the longest.
+            let second = if last == first { longest } else { last };
             return Err(MergeError::Apart {
                 step: number,
-                first: first.to_owned(),
-                second: last.to_owned(),
-                percent: (common as f64 / longest.max(1) as f64 * 100.0) as u64,
-                needed: (min_overlap * 100.0) as u64,
+                first: windows[first].0.to_owned(),
+                second: windows[second].0.to_owned(),
+                overlap: common / length,
+                needed: min_overlap,
+                is_cut_short: parts[first].1.status == Status::Partial,
             });
         }
         let shifts: Vec<u64> = windows
@@ -74,7 +78,7 @@ impl Common {
         let rates = parts.iter().map(|(_, step, _)| step.summary.rate);
         Ok(Self {
             start,
-            seconds: common as f64 / 1e9,
+            seconds: common / 1e9,
             rate: rates.sum(),
             whole,
             shifts,

@@ -1,5 +1,6 @@
 //! A run as data: what was measured, where, and the results.
 
+mod asked;
 pub mod clock;
 pub mod kind;
 pub mod measurement;
@@ -11,6 +12,7 @@ pub mod rounds;
 pub mod settings;
 pub mod step;
 
+pub(crate) use asked::unlike;
 pub use clock::{ClockOffset, HostClock};
 pub use kind::Kind;
 pub use measurement::{Measurement, Pairing};

@@ -14,6 +14,9 @@ pub struct NotATrial {
     what: String,
 }
 
+/// What may differ between trials: where a target that has a name runs, too.
+const PER_TRIAL: [&str; 2] = ["trial", "target"];
+
 impl Run {
     /// Returns the runs as the trials of one, in their order; `None` without runs. Targets are compared as the first run
     /// compares them, or else with the first target under the same load. The clients whose results were added up are not
@@ -38,6 +41,17 @@ impl Run {
                 let what = format!("it has {has}{what}, unlike the first");
                 return Err(NotATrial { number, what });
             }
+            for step in &run.steps {
+                let mut base = whole.steps.iter().take(first.len());
+                let base = base.find(|base| base.measurement == step.measurement);
+                if let Some(diff) = base.and_then(|base| step.unlike(base, &PER_TRIAL)) {
+                    let what = format!(
+                        "{} is {} in it, and {} in the first",
+                        diff.what, diff.new, diff.base
+                    );
+                    return Err(NotATrial { number, what });
+                }
+            }
             let own: HashSet<u64> = seeds(&run.steps).collect();
             if !known.is_disjoint(&own) {
                 let what = "its requests came at the random times of an earlier trial: give each a --seed of its own";
@@ -55,6 +69,9 @@ impl Run {
         if whole.pairings.is_empty() {
             whole.pairings = pairings(&mut whole.steps[..first.len()]);
         }
+        if let Some(part) = whole.parts.first() {
+            whole.command_line.clone_from(&part.command_line);
+        }
         // The seeds were those of each trial.
         whole.order_seed = whole.order_seed.or(Some(0));
         whole.parts.clear();
@@ -67,15 +84,17 @@ fn seeds(steps: &[Step]) -> impl Iterator<Item = u64> {
     steps.iter().filter_map(|step| step.settings.seed)
 }
 
-/// Returns the numbers of all measurements, and what each is.
+/// Returns the numbers of all measurements, and the name of each one's target.
 ///
 /// # Errors
 /// A sentence if one was measured several times.
 fn measured(steps: &[Step]) -> Result<Vec<(usize, String)>, String> {
     let mut found = BTreeMap::new();
     for step in steps {
-        let what = format!("{} with {}", step.name(), step.settings.in_words());
-        if found.insert(step.measurement, what).is_some() {
+        if found
+            .insert(step.measurement, step.name().to_owned())
+            .is_some()
+        {
             return Err(format!(
                 "it has trials of its own of {}: each is to be a run of one",
                 step.name()
@@ -85,22 +104,23 @@ fn measured(steps: &[Step]) -> Result<Vec<(usize, String)>, String> {
     Ok(found.into_iter().collect())
 }
 
-/// Compares the targets of each load with the first. Measurements have the order of loads, and of the same targets within
-/// each.
+/// Compares the targets with the first under each load. Every target has the loads in one order.
 fn pairings(steps: &mut [Step]) -> Vec<Pairing> {
     steps.sort_by_key(|step| step.measurement);
-    let mut all = Vec::new();
-    let mut base: Option<&Step> = None;
-    for step in &*steps {
-        let load = |step: &Step| step.settings.load_in_words();
-        match base {
-            Some(base) if base.name() != step.name() && load(base) == load(step) => {
-                all.push(Pairing::new(base.measurement, step.measurement));
-            }
-            _ => base = Some(step),
-        }
-    }
-    all
+    let Some(first) = steps.first().map(Step::name) else {
+        return Vec::new();
+    };
+    let load = |step: &Step| (step.settings.load_in_words(), step.settings.callers);
+    let mut loads: BTreeMap<&str, usize> = BTreeMap::new();
+    let bases: Vec<&Step> = steps.iter().filter(|step| step.name() == first).collect();
+    let others = steps.iter().filter(|step| step.name() != first);
+    let pairs = others.filter_map(|step| {
+        let at = loads.entry(step.name()).or_default();
+        let base = bases.get(*at)?;
+        *at += 1;
+        (load(base) == load(step)).then(|| Pairing::new(base.measurement, step.measurement))
+    });
+    pairs.collect()
 }
 
 #[cfg(test)]
@@ -171,6 +191,13 @@ mod tests {
         assert_eq!(pairings(two.clone()), expected);
         two.steps.reverse();
         assert_eq!(pairings(two.clone()), expected);
+        // One target after the other, each under both loads.
+        let by_target = sweep(&[("a", 1), ("a", 8), ("b", 1), ("b", 8)]);
+        let expected = [(0, 2), (1, 3)].map(|(base, new)| Pairing::new(base, new));
+        assert_eq!(pairings(by_target), expected);
+        let mut unlike = sweep(&[("a", 1), ("b", 1)]);
+        unlike.steps[1].settings.callers = 65;
+        assert!(pairings(unlike).is_empty());
         // One target under several loads is compared with nothing.
         assert!(pairings(sweep(&[("a", 1), ("a", 8)])).is_empty());
         // What the runs compare themselves stays.
@@ -185,11 +212,17 @@ mod tests {
             (fault.number, fault.to_string())
         };
         let (number, what) = fault(run(&["a", "c"], 8));
-        assert!(number == 1 && what.starts_with("it has c with "), "{what}");
+        assert!(
+            number == 1 && what.starts_with("it has c, unlike"),
+            "{what}"
+        );
         let (_, what) = fault(run(&["a"], 8));
-        assert!(what.starts_with("it has not b with "), "{what}");
+        assert!(what.starts_with("it has not b, unlike"), "{what}");
         let (_, what) = fault(run(&["a", "b"], 9));
-        assert!(what.contains("9 callers"), "{what}");
+        assert_eq!(what, "callers is 9 in it, and 8 in the first");
+        let mut longer = run(&["a", "b"], 8);
+        longer.steps[1].settings.duration_seconds = Some(60.0);
+        assert!(fault(longer).1.starts_with("duration_seconds is "));
         let mut twice = run(&["a", "b"], 8);
         twice.steps[1].measurement = 0;
         assert!(fault(twice).1.contains("trials of its own"));
