@@ -37,6 +37,11 @@ pub struct ComparedArgs {
 }
 
 impl ComparedArgs {
+    /// Returns true if the first target is measured twice.
+    pub fn is_repeated(&self) -> bool {
+        self.comparison.aa
+    }
+
     /// Returns the options of the run.
     pub fn options(&self) -> anyhow::Result<Options> {
         Ok(Options {

@@ -64,9 +64,9 @@ impl TrialArgs {
         self.trials.is_some()
     }
 
-    /// Returns true if the targets have an order that another process cannot know.
-    pub fn has_unknown_order(&self) -> bool {
-        self.trials.is_some_and(|trials| trials > 1) && self.order_seed.is_none()
+    /// Returns true if so many targets have an order that another process cannot know.
+    pub fn has_unknown_order(&self, targets: usize) -> bool {
+        targets > 1 && self.trials.is_some_and(|trials| trials > 1) && self.order_seed.is_none()
     }
 
     /// Returns trials whose comparison shows no more than differences; `count` is the default.

@@ -127,8 +127,9 @@ impl ThroughputArgs {
             !self.load.has_random_seed(),
             "--part needs random arrivals that all clients know: give them the same --seed",
         )?;
+        let targets = self.targets.len() + usize::from(self.compared.is_repeated());
         require(
-            self.targets.len() == 1 || !self.compared.shared.trials.has_unknown_order(),
+            !self.compared.shared.trials.has_unknown_order(targets),
             "--part needs an order of the targets that all clients know: give them the same --order-seed",
         )
     }
