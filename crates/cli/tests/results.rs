@@ -42,6 +42,10 @@ fn measured(folder: &Path, name: &str, server: &Server, flags: &[&str]) -> PathB
 fn warn(run: &mut Value, warnings: &Value) {
     for step in run["steps"].as_array_mut().unwrap() {
         step["warnings"] = warnings.clone();
+        // Whoever else had the CPUs meanwhile.
+        if let Some(cost) = step["cost"].as_object_mut() {
+            cost.remove("balances");
+        }
     }
 }
 
@@ -141,7 +145,10 @@ fn runs_of_their_own_are_compared_as_trials() {
     let output = command("compare", &[Path::new(&odd), &file], &[]);
     assert_eq!(output.status.code(), Some(2));
     let error = stderr(&output);
-    assert!(error.contains("other.json: it has "), "{error}");
+    assert!(
+        error.contains("other.json: payload_bytes is 64 in it, and "),
+        "{error}"
+    );
 }
 
 #[test]
@@ -423,7 +430,7 @@ fn clients_of_one_run_are_merged_and_one_client_is_not_counted_twice() {
         run["steps"][0]["window_started_at"] =
             json!(humantime::format_rfc3339_nanos(later).to_string());
     });
-    refused(&[&first, &later], "only 66 % of the longest");
+    refused(&[&first, &later], "only 66.6% of the longest");
     let different = changed(&second, "different.json", |run| {
         run["steps"][0]["settings"]["payload_bytes"] = json!(9);
     });
@@ -588,6 +595,10 @@ fn a_part_is_that_of_a_load_that_all_clients_know() {
             "the same --seed",
         ),
         (
+            "throughput tcp://h:1 --aa -d 1s --trials 3 --start-at +1s --part 1/2",
+            "--order-seed",
+        ),
+        (
             "throughput tcp://h:1 tcp://h:2 -d 1s --trials 3 --start-at +1s --part 1/2",
             "the same --order-seed",
         ),
@@ -700,6 +711,15 @@ fn a_search_goes_on_from_the_windows_so_far() {
     refused(&[&first, &same], "give each window a --seed of its own");
     let other = window((6, 2000.0), "callers", json!(7));
     refused(&[&first, &other], "give the windows of one search");
+    let longer = window((7, 2000.0), "duration_seconds", json!(60.0));
+    refused(&[&first, &longer], "duration_seconds is 60");
+    let bursts = json!({ "base_rate_per_s": 1000.0, "rate_per_s": 2000.0, "length_seconds": 3, "every_seconds": 10 });
+    let bursts = window((8, 1000.0), "bursts", bursts);
+    refused(&[&bursts], "measure without --burst");
+    let newer = changed(&second, "newer.json", |run| {
+        run["tool"]["version"] = json!("99.0.0");
+    });
+    refused(&[&first, &newer], "are of two builds of netping");
     let (code, _, said) = next(&[&low], "p50<10s");
     assert!(
         code == Some(2) && said.contains("the search came to 1000"),
@@ -749,24 +769,60 @@ fn one_trial(names: [&str; 2], flags: &[&str], folder: &Path) -> PathBuf {
     file
 }
 
+/// Asks what to measure next: the exit code, and what was said on standard output and standard error.
+fn next(files: &[&Path], flags: &[&str]) -> (Option<i32>, String, String) {
+    let output = command("next", files, flags);
+    (output.status.code(), stdout(&output), stderr(&output))
+}
+
+/// A copy of a trial of two targets, with this number, undisturbed and at this rate; that of the second is a tenth
+/// higher.
+fn with_rate(file: &Path, number: usize, rate: f64) -> PathBuf {
+    changed(file, &format!("{number}.json"), |run| {
+        begin(run, number);
+        warn(run, &json!([]));
+        for (at, step) in run["steps"].as_array_mut().unwrap().iter_mut().enumerate() {
+            step["rate_per_s"] = json!(rate * (1.0 + 0.1 * at as f64));
+        }
+    })
+}
+
+/// A copy of a trial of an old and a new server, undisturbed. The new one is as the old one, but for its rate, which is
+/// so many times the old one's.
+fn with_rates(file: &Path, number: usize, factor: f64) -> PathBuf {
+    changed(file, &format!("{number}-{factor}.json"), |run| {
+        begin(run, number);
+        warn(run, &json!([]));
+        let rate = 1000.0 + number as f64;
+        let steps = run["steps"].as_array_mut().unwrap();
+        let old = steps.iter().position(|step| step["label"] == "old");
+        let mut old = steps[old.unwrap()].clone();
+        old["rate_per_s"] = json!(rate);
+        let mut new = old.clone();
+        new["label"] = json!("new");
+        new["measurement"] = json!(1);
+        new["rate_per_s"] = json!(rate * factor);
+        old["measurement"] = json!(0);
+        *steps = vec![old, new];
+    })
+}
+
+/// What `next --margin 5%` says of trials in which the new server's rate is so many times the old one's.
+fn decided(file: &Path, factors: &[f64], flags: &[&str]) -> (Option<i32>, String) {
+    let all = factors.iter().enumerate();
+    let files: Vec<_> = all
+        .map(|(number, factor)| with_rates(file, number, *factor))
+        .collect();
+    let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
+    let (code, told, _) = next(&files, &[&["--margin", "5%"], flags].concat());
+    (code, told)
+}
+
 #[test]
 fn trials_of_several_clients_are_repeated_until_an_interval_is_narrow() {
     let folder = tempfile::tempdir().unwrap();
     let file = one_trial(["a", "b"], &["-d", "300ms"], folder.path());
-    let window = |number: usize, rate: f64| {
-        changed(&file, &format!("{number}.json"), |run| {
-            begin(run, number);
-            warn(run, &json!([]));
-            for (at, step) in run["steps"].as_array_mut().unwrap().iter_mut().enumerate() {
-                // The second target is a tenth faster.
-                step["rate_per_s"] = json!(rate * (1.0 + 0.1 * at as f64));
-            }
-        })
-    };
-    let next = |files: &[&Path], flags: &[&str]| {
-        let output = command("next", files, flags);
-        (output.status.code(), stdout(&output), stderr(&output))
-    };
+    let window = |number, rate| with_rate(&file, number, rate);
     let goes_on = |number: usize| (Some(0), format!("--order-seed {number}\n"), String::new());
     let narrow = ["--until", "rate +-5%"];
     let even: Vec<_> = (0..4)
@@ -839,49 +895,63 @@ fn trials_of_several_clients_are_repeated_until_an_interval_is_narrow() {
     let (code, _, said) = next(&[even[0], &other], &narrow);
     assert_eq!(code, Some(2));
     assert!(
-        said.contains("other.json: it has a with") && said.contains("unlike the first"),
+        said.contains("other.json: callers is 7 in it, and "),
         "{said}"
     );
+}
+
+#[test]
+fn trials_that_failed_or_are_not_valid_are_no_narrow_interval() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = one_trial(["a", "b"], &["-d", "300ms"], folder.path());
+    let window = |number, rate| with_rate(&file, number, rate);
+    let even: Vec<_> = (0..4)
+        .map(|number| window(number, 1000.0 + number as f64))
+        .collect();
+    let even: Vec<&Path> = even.iter().map(AsRef::as_ref).collect();
+    let wide = window(4, 3000.0);
+    let narrow = ["--until", "rate +-5%"];
+    // More trials than the intervals were made for.
+    let few = ["--until", "rate +-5%", "--max-trials=3"];
+    let (code, _, said) = next(&even, &few);
+    assert!(
+        code == Some(2) && said.contains("there are 4 trials, and their intervals hold at 3 only"),
+        "{said}"
+    );
+    // Where the requests of one failed, the interval of the others is no success.
+    let failed = |number: usize| {
+        changed(even[number], &format!("failed-{number}.json"), |run| {
+            run["steps"][0]["not_sent"] = json!(3);
+            let scheduled = &mut run["steps"][0]["scheduled"];
+            *scheduled = json!(scheduled.as_u64().unwrap() + 3);
+        })
+    };
+    let failing = failed(1);
+    let files = [even[0], &failing, even[2], even[3]];
+    let (code, told, said) = next(&files, &narrow);
+    assert_eq!(code, Some(1), "{told}{said}");
+    let tolerant = [&narrow[..], &["--max-error-rate=0.5"]].concat();
+    assert_eq!(next(&files, &tolerant).0, Some(0));
+    // Trials that are not valid do not say that a narrower interval cannot be had.
+    let invalid: Vec<_> = [wide.as_ref(), even[0], even[1]]
+        .iter()
+        .enumerate()
+        .map(|(at, file)| {
+            changed(file, &format!("invalid-{at}.json"), |run| {
+                warn(run, &json!([{ "name": "ERRORS", "share": 0.5 }]));
+            })
+        })
+        .collect();
+    let invalid: Vec<&Path> = invalid.iter().map(AsRef::as_ref).collect();
+    let (code, told, said) = next(&invalid, &few);
+    assert_eq!(code, Some(5), "{told}{said}");
 }
 
 #[test]
 fn trials_of_several_clients_are_repeated_until_they_decide() {
     let folder = tempfile::tempdir().unwrap();
     let file = one_trial(["old", "new"], &["-c", "16", "-d", "500ms"], folder.path());
-    // The new server is as the old one, but for its rate.
-    let trial = |number: usize, factor: f64| {
-        changed(&file, &format!("{number}-{factor}.json"), |run| {
-            begin(run, number);
-            warn(run, &json!([]));
-            let rate = 1000.0 + number as f64;
-            let steps = run["steps"].as_array_mut().unwrap();
-            let old = steps.iter().position(|step| step["label"] == "old");
-            let mut old = steps[old.unwrap()].clone();
-            // Whoever else had the CPUs meanwhile.
-            old["cost"].as_object_mut().unwrap().remove("balances");
-            old["rate_per_s"] = json!(rate);
-            let mut new = old.clone();
-            new["label"] = json!("new");
-            new["measurement"] = json!(1);
-            new["rate_per_s"] = json!(rate * factor);
-            old["measurement"] = json!(0);
-            *steps = vec![old, new];
-        })
-    };
-    let next = |files: &[&Path], flags: &[&str]| {
-        let output = command("next", files, &[&["--margin", "5%"], flags].concat());
-        (output.status.code(), stdout(&output), stderr(&output))
-    };
-    let trials = |factors: &[f64]| -> Vec<_> {
-        let all = factors.iter().enumerate();
-        all.map(|(number, factor)| trial(number, *factor)).collect()
-    };
-    let decided = |factors: &[f64], flags: &[&str]| {
-        let files = trials(factors);
-        let files: Vec<&Path> = files.iter().map(AsRef::as_ref).collect();
-        let (code, told, _) = next(&files, flags);
-        (code, told)
-    };
+    let decided = |factors: &[f64], flags: &[&str]| decided(&file, factors, flags);
     assert_eq!(decided(&[], &[]).1, "--order-seed 1\n");
     // However clear it is, five trials are the fewest, even where they are looked at once.
     for flags in [&[][..], &["--max-trials=5"]] {
@@ -922,7 +992,7 @@ fn trials_of_several_clients_are_repeated_until_they_decide() {
             && told.ends_with("\nnot decided in 6 trials\n"),
         "{told}"
     );
-    let (code, _, said) = next(&[], &["--max-trials=4"]);
+    let (code, _, said) = next(&[], &["--margin=5%", "--max-trials=4"]);
     assert!(
         code == Some(2) && said.contains("--margin needs 5 trials"),
         "{said}"
@@ -932,9 +1002,52 @@ fn trials_of_several_clients_are_repeated_until_they_decide() {
         run["pairings"] = json!([]);
         warn(run, &json!([]));
     });
-    let (code, _, said) = next(&[&alone], &[]);
+    let (code, _, said) = next(&[&alone], &["--margin=5%"]);
     assert!(
         code == Some(2) && said.contains("these runs compare 0 pairs"),
         "{said}"
+    );
+}
+
+#[test]
+fn trials_that_show_another_thing_decide_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = one_trial(["old", "new"], &["-c", "16", "-d", "500ms"], folder.path());
+    // What nobody could measure is not undecided.
+    let disturbed: Vec<_> = (0..4)
+        .map(|number| {
+            changed(&file, &format!("disturbed-{number}.json"), |run| {
+                begin(run, number);
+                warn(
+                    run,
+                    &json!([{ "name": "CLIENT_THROTTLED", "seconds": 0.1 }]),
+                );
+            })
+        })
+        .collect();
+    let disturbed: Vec<&Path> = disturbed.iter().map(AsRef::as_ref).collect();
+    let (code, told, _) = next(&disturbed, &["--margin=5%", "--max-trials=6"]);
+    assert_eq!(code, Some(5), "{told}");
+    // Of a window in which the new server answered nothing, no mean of the others makes up.
+    let (code, told) = decided(&file, &[1.0, 1.0, 0.0, 1.0, 1.0, 1.0], &["--max-trials=6"]);
+    assert!(
+        code == Some(7) && told.contains("the rate is 0 in 1 round: nothing was answered then"),
+        "{told}"
+    );
+    let unlike = (0..5).map(|number| {
+        changed(
+            &with_rates(&file, number, 1.0),
+            &format!("unlike-{number}.json"),
+            |run| {
+                run["steps"][1]["settings"]["connections"] = json!(2);
+            },
+        )
+    });
+    let unlike: Vec<_> = unlike.collect();
+    let unlike: Vec<&Path> = unlike.iter().map(AsRef::as_ref).collect();
+    let (code, told, _) = next(&unlike, &["--margin=5%", "--max-trials=5"]);
+    assert!(
+        code == Some(7) && told.contains("give both the same --connections"),
+        "{told}"
     );
 }

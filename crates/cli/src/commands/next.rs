@@ -6,18 +6,21 @@ use std::{path::PathBuf, time::Duration};
 use clap::Args;
 use netping_measure::status::Status;
 use netping_report::{ab, table::wrap, text::tables};
-use netping_results::{
-    ab::Decision,
-    burst::BurstSettings,
-    condition::Condition,
-    run::{Run, Step},
-};
+use netping_results::{ab::Decision, condition::Condition, run::Run};
 
 use super::{ab::FEWEST, text::print, validity};
 use crate::{
-    args::{output::ToleranceArgs, share::share_in_percent, time::positive, until::Until},
-    error::{Verdict, usage},
-    run::search::{End, Outcome, Search, disturbances, least_rate},
+    args::{
+        output::{LimitArgs, ToleranceArgs},
+        share::share_in_percent,
+        time::positive,
+        until::Until,
+    },
+    error::{Verdict, require, tell, usage},
+    run::{
+        judge::Judge,
+        search::{End, Outcome, Search, disturbances, least_rate},
+    },
 };
 
 /// Flags of `netping next`.
@@ -25,12 +28,12 @@ use crate::{
 #[command(
     group = clap::ArgGroup::new("goal").required(true),
     override_usage = "netping next [OPTIONS] <--find|--until|--margin> <GOAL> [RUN.json]...",
-    mut_arg("max_error_rate", |arg| arg.help("Windows in which a larger share of requests fails do not keep the condition, from 0 to 1")),
+    mut_arg("max_error_rate", |arg| arg.help("Windows in which a larger share of requests fails do not keep the condition, and trials end with exit code 1; from 0 to 1")),
     mut_arg("allow", |arg| arg.help("Windows with these warnings are not disturbed, or 'all'; may be repeated")),
     after_long_help = "Exit codes: 0 there is a next window, or the rate was found, or the interval is narrow enough, or the new \
-                  server is not worse; 2 wrong usage, 3 a file could not be read, 4 no rate keeps the condition, or the \
+                  server is not worse; 1 a larger share of a trial's requests failed; 2 wrong usage, 3 a file could not be read, 4 no rate keeps the condition, or the \
                   interval is too wide after all trials, or the new server is worse; 5 higher rates, or enough trials, \
-                  could not be measured on these clients; 7 these trials cannot tell whether the new server is worse."
+                  could not be measured on these clients, or an interval that is too wide is NOT VALID; 7 these trials cannot tell whether the new server is worse."
 )]
 pub struct NextArgs {
     /// Result files of the windows so far, in their order; none before the first
@@ -68,6 +71,12 @@ pub fn run(args: &NextArgs) -> anyhow::Result<Verdict> {
              made of it"
         )));
     }
+    if let Some(at) = runs.iter().position(|run| run.tool != runs[0].tool) {
+        let [first, other] = [0, at].map(|at| args.files[at].display());
+        return Err(usage(format!(
+            "{first} and {other} are of two builds of netping: measure with one"
+        )));
+    }
     match (&args.find, args.until, args.margin) {
         (Some(condition), ..) => search(args, condition, &runs),
         (None, Some(until), _) => trials(args, &Goal::Narrow(until), runs),
@@ -97,19 +106,6 @@ fn seed(run: &Run) -> Option<u64> {
     run.steps.first()?.settings.seed
 }
 
-/// Returns what a search measures: a window but for its rate.
-fn searched(step: &Step) -> String {
-    let mut settings = step.settings.clone();
-    settings.planned_rate = None;
-    // Bursts are so many times the rate between them, which the search changes too.
-    settings.bursts = settings.bursts.map(|bursts| BurstSettings {
-        base_rate: 1.0,
-        rate: 1.0,
-        ..bursts
-    });
-    format!("{} {}", step.target, settings.in_words())
-}
-
 /// Goes through the windows of a search, and prints the next rate, or the rate that was found.
 fn search(args: &NextArgs, condition: &Condition, runs: &[Run]) -> anyhow::Result<Verdict> {
     if let Some((first, second)) = same(runs, seed) {
@@ -132,14 +128,19 @@ fn search(args: &NextArgs, condition: &Condition, runs: &[Run]) -> anyhow::Resul
                 "the search is over before {name}: leave it out, or give the files in the order in which they were measured"
             )));
         };
-        let first = &runs[0].steps[0];
-        if searched(step) != searched(first) {
+        require(
+            step.settings.bursts.is_none(),
+            format!(
+                "{name} has bursts, and a search is for a steady rate: measure without --burst"
+            ),
+        )?;
+        if let Some(diff) = step.unlike(&runs[0].steps[0], &["planned_rate_per_s"]) {
             return Err(usage(format!(
-                "{name} is of {} with {}, and the search began with {} and {}: give the windows of one search",
-                step.target,
-                step.settings.in_words(),
-                first.target,
-                first.settings.in_words()
+                "{} is {} in {name}, and {} in {}: give the windows of one search",
+                diff.what,
+                diff.new,
+                diff.base,
+                args.files[0].display()
             )));
         }
         let measured = step.settings.planned_rate.unwrap_or(0.0);
@@ -181,6 +182,10 @@ impl Goal {
             let looks = Until::looks(most);
             return Ok(Run { looks, ..run });
         };
+        require(
+            run.steps.iter().all(|step| step.settings.bulk.is_none()),
+            "--margin decides by the times of requests, and bulk streams have none: compare their rates with --until",
+        )?;
         let compared = run.pairings.len();
         if compared != 1 {
             return Err(usage(format!(
@@ -225,6 +230,12 @@ fn trials(args: &NextArgs, goal: &Goal, runs: Vec<Run>) -> anyhow::Result<Verdic
     let is_whole = |run: &Run| run.status == Status::Complete && !is_disturbed(run);
     let (names, kept): (Vec<_>, Vec<_>) = all.filter(|(_, run)| is_whole(run)).unzip();
     let (count, most) = (kept.len(), args.max_trials as usize);
+    require(
+        count <= most,
+        format!(
+            "there are {count} trials, and their intervals hold at {most} only: give the --max-trials with which they began"
+        ),
+    )?;
     let left_out = args.files.len() - count;
     let whole = Run::of_trials(kept);
     let whole =
@@ -262,13 +273,29 @@ fn trials(args: &NextArgs, goal: &Goal, runs: Vec<Run>) -> anyhow::Result<Verdic
         (Goal::Decision(_), false) => format!("not decided in {count} trials"),
     };
     print(format!("{result}{without}\n"))?;
-    let decision = || whole.map(|run| run.decided().decision);
-    Ok(match goal {
-        Goal::Narrow(_) if is_met => Verdict::Success,
-        Goal::Narrow(_) if count >= most => Verdict::Condition,
-        Goal::Narrow(_) => Verdict::Warnings,
+    let limits = LimitArgs {
+        tolerated: args.tolerated.clone(),
+        strict: None,
+    };
+    let mut judge = Judge::new(limits, Vec::new(), Vec::new());
+    let is_worse = |run: &Run| run.decided().decision == Decision::Worse;
+    judge.decide(match goal {
+        _ if !is_met && count < most => Verdict::Warnings,
+        Goal::Narrow(_) if !is_met => Verdict::Condition,
         Goal::Decision(_) if !is_met => Verdict::Undecided,
-        Goal::Decision(_) if decision() == Some(Decision::Worse) => Verdict::Condition,
-        Goal::Decision(_) => Verdict::Success,
-    })
+        Goal::Decision(_) if whole.as_ref().is_some_and(is_worse) => Verdict::Condition,
+        _ => Verdict::Success,
+    });
+    if let Some(run) = &whole {
+        for step in &run.steps {
+            for line in judge.step(step, run.kind, true) {
+                tell(&line);
+            }
+        }
+        judge.whole(run);
+    }
+    if let Some(line) = judge.strictly() {
+        tell(&line);
+    }
+    Ok(judge.verdict)
 }
