@@ -98,7 +98,7 @@ pub const FAULTS: [Fault; 14] = [
         try_it: left_open,
     },
     Fault {
-        what: "150 requests of 16 MiB, of each 3.7 MiB",
+        what: "150 requests of 16 MiB, 3.7 MiB of each sent",
         promised: "64 MiB taken, at most 192 MiB more memory, counted, others served",
         servers: Kind::is_grpc,
         try_it: unfinished,

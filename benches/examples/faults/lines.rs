@@ -18,7 +18,7 @@ pub const FAULTS: [Fault; 3] = [
         try_it: |kind| connections(kind, 32, &large_frame()),
     },
     Fault {
-        what: "300 frames of 16 MiB, of each 1 byte",
+        what: "300 frames of 16 MiB, 1 byte of each sent",
         promised: "at most 3 MiB more memory for each, others served",
         servers: Kind::is_lines,
         try_it: |kind| connections(kind, 300, &frame(16 << 20, 1, b"x")),
