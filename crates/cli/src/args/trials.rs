@@ -145,3 +145,18 @@ impl ComparisonArgs {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_several_targets_in_several_trials_have_an_order() {
+        let of = |trials, order_seed| TrialArgs { trials, order_seed };
+        assert!(of(Some(3), None).has_unknown_order(2));
+        assert!(!of(Some(3), None).has_unknown_order(1));
+        assert!(!of(Some(1), None).has_unknown_order(2));
+        assert!(!of(None, None).has_unknown_order(2));
+        assert!(!of(Some(3), Some(7)).has_unknown_order(2));
+    }
+}
