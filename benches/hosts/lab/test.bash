@@ -137,12 +137,16 @@ test_failures() {
         -e '{"scenario_variables": {"server": "{{ \"127.0.0.9\" if inventory_hostname == \"client-2\" else \"198.18.0.10\" }}"}}'
     failure "a client's clock 10 ms ahead" "client-2: Compare clocks: .*10ms" : \
         -e '{"client_environment": "{{ {\"NETPING_TEST_CLOCK_OFFSET\": \"10ms\"} if inventory_hostname == \"client-2\" else {} }}"}'
-    failure "a client that is killed before it is ready" "client-2: Wait until it is ready: .*ended by signal 9" kill_early client-2 \
+    failure "a client that is killed before it is ready" "client-2: Wait until it is ready: .*ended by signal 9" kill_client client-2 \
         -e '{"scenario_variables": {"server": "{{ \"198.18.0.99\" if inventory_hostname == \"client-2\" else \"198.18.0.10\" }}"}}'
     failure "a server that dies" "server: tokio is not running" in_mid_run kill_in server netping-server-
     failure "a client's disk is full" "client-2: Wait for netping: no space left" in_mid_run fill_disk client-2
     lab_ssh client-2 rm "$dir/client-2.work/filler"
-    failure "a client that is killed" "client-2: Wait for netping: .*ended by signal 9" in_mid_run kill_in client-2 netping
+    # Under systemd, where there is one.
+    failure "a client that is killed" "client-1: Wait for netping: .*ended by signal (9|KILL)" in_mid_run kill_client client-1 \
+        -e '{"accepted_exit_codes": [0, 1]}'
+    failure "a result that is partial" "client-1: No client may have been interrupted: failing.json" in_mid_run kill_client client-1 \
+        -e '{"accepted_exit_codes": [0, 137], "campaign": [{"scenario": "lab/failing.toml", "clients": ["client-1"], "servers": ["server"]}]}'
     local short=(-e run_limit=8 -e ready_limit=8)
     failure "a client past its deadline" "client-[12]: Wait for netping: ended at its deadline" : \
         -e run_limit=2 -e ready_limit=8 -e "$a_minute"
@@ -222,8 +226,8 @@ kill_in() {
     done
 }
 
-# kill_early HOST: its client, as soon as there is one.
-kill_early() {
+# kill_client HOST: as soon as there is one.
+kill_client() {
     local tries pid
     for tries in {1..3000}; do
         for pid in $(ip netns pids "$lab.$1"); do
