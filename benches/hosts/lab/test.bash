@@ -132,6 +132,7 @@ tuned() {
 
 test_failures() {
     local a_minute='{"scenario_variables": {"duration": "60s"}}'
+    shown "failure: no campaign" fails "nothing to measure" campaign.yml
     failure "lead time too short" "client-[12]: Wait for netping: .*later" : -e lead_time=0
     failure "a client that cannot connect" "client-2: Wait until it is ready: .*cannot connect" : \
         -e '{"scenario_variables": {"server": "{{ \"127.0.0.9\" if inventory_hostname == \"client-2\" else \"198.18.0.10\" }}"}}'
