@@ -84,7 +84,7 @@ test_ipv6() {
     rm -rf "$results"
     shown "by IPv6, across zones, in two rounds" play ipv6.log campaign.yml --skip-tags binaries,check \
         -e '{"address": "{{ ipv6 }}", "listen": "[::]", "campaign": [{"scenario": "scenarios/smoke.toml", "servers": ["far"]}],
-            "campaign_rounds": 2}'
+            "campaign_rounds": 2, "campaign_folder": "'"$results"'/two rounds"}'
     shown "   the page has both" two_rounds
     rm -rf "$results"
 }
@@ -133,6 +133,11 @@ tuned() {
 test_failures() {
     local a_minute='{"scenario_variables": {"duration": "60s"}}'
     shown "failure: no campaign" fails "nothing to measure" campaign.yml
+    shown "failure: two runs of one name" fails "several runs are called" campaign.yml \
+        -e '{"campaign": [{"scenario": "scenarios/smoke.toml"}, {"scenario": "scenarios/smoke.toml"}]}'
+    mkdir -p "$results/left/failing--client-1+client-2--server.unfinished"
+    shown "failure: a run that is there already" fails "unfinished is there" campaign.yml -e @lab/failing.yml \
+        -e campaign_folder="$results/left"
     failure "lead time too short" "client-[12]: Wait for netping: .*later" : -e lead_time=0
     failure "a client that cannot connect" "client-2: Wait until it is ready: .*cannot connect" : \
         -e '{"scenario_variables": {"server": "{{ \"127.0.0.9\" if inventory_hostname == \"client-2\" else \"198.18.0.10\" }}"}}'
