@@ -28,7 +28,8 @@ lab_test() {
     return $failed
 }
 
-# shown WHAT COMMAND...: "ok" if the command succeeds; its output either way.
+# shown WHAT COMMAND...: "ok" if the command succeeds; its output either way. The command runs without errexit: what it does
+# is joined with &&.
 shown() {
     local what=$1 output
     shift
@@ -90,11 +91,11 @@ test_ipv6() {
 }
 
 two_rounds() {
-    local folder rounds
+    local folder
     folder=$(echo "$results"/*)
-    [[ -f $(echo "$folder"/smoke--*--far--2/run.html) ]]
-    rounds=$(grep -c 'title="[^"]*: p99 .*title="[^"]*: p99 ' "$folder/index.html")
-    ! grep -q http-equiv "$folder/index.html" && ((rounds > 0))
+    [[ -f $(echo "$folder"/smoke--*--far--2/run.html) ]] &&
+        grep -q 'title="[^"]*: p99 .*title="[^"]*: p99 ' "$folder/index.html" &&
+        ! grep http-equiv "$folder/index.html"
 }
 
 test_second_run() {
@@ -105,15 +106,15 @@ test_second_run() {
 }
 
 second_run() {
-    play second.log site.yml -e scenario=scenarios/smoke.toml --tags binaries,check
-    ! grep -E 'changed=[1-9]' "$dir/second.log"
+    play second.log site.yml -e scenario=scenarios/smoke.toml --tags binaries,check &&
+        ! grep -E 'changed=[1-9]' "$dir/second.log"
 }
 
 cleaned() {
     local host left
-    play clean.log site.yml -e scenario=scenarios/smoke.toml --tags clean
+    play clean.log site.yml -e scenario=scenarios/smoke.toml --tags clean || return
     for host in server client-1 client-2; do
-        left=$(lab_ssh $host "ls $dir/$host.work" | grep -v '^ansible$') || true
+        left=$(lab_ssh $host "ls --ignore=ansible $dir/$host.work") || return
         [[ -z $left ]] || { echo "$host: $left" && return 1; }
     done
     play binaries.log site.yml -e scenario=scenarios/smoke.toml --tags binaries
@@ -121,13 +122,13 @@ cleaned() {
 
 tuned() {
     local before
-    before=$(lab_ssh server sysctl net.ipv4.ip_local_port_range)
-    play tuned.log tuned.yml
-    [[ $(lab_ssh server sysctl -n net.ipv4.ip_local_port_range) = 1024*65535 ]]
-    play tuned-again.log tuned.yml
-    ! grep -E 'changed=[1-9]' "$dir/tuned-again.log"
-    play restored.log tuned.yml -e tuned_state=restored
-    [[ $(lab_ssh server sysctl net.ipv4.ip_local_port_range) = "$before" ]]
+    before=$(lab_ssh server sysctl net.ipv4.ip_local_port_range) &&
+        play tuned.log tuned.yml &&
+        [[ $(lab_ssh server sysctl -n net.ipv4.ip_local_port_range) = 1024*65535 ]] &&
+        play tuned-again.log tuned.yml &&
+        ! grep -E 'changed=[1-9]' "$dir/tuned-again.log" &&
+        play restored.log tuned.yml -e tuned_state=restored &&
+        [[ $(lab_ssh server sysctl net.ipv4.ip_local_port_range) = "$before" ]]
 }
 
 test_failures() {
@@ -285,7 +286,7 @@ search() {
         play search.log site.yml -e scenario=scenarios/rate.toml -e campaign_folder="$results/$((++window))" \
             -e '{"server_programs": {"tokio": {"port": 8004, "command": "netping-server-tokio --listen [::]:8004 --delay 20ms"}}}' \
             -e '{"servers": ["server"], "scenario_variables": {"rate": "'"${next#--rate }"'", "duration": "2s"},
-                 "merge_flags": "--allow all", "accepted_exit_codes": [0, 1]}'
+                 "merge_flags": "--allow all", "accepted_exit_codes": [0, 1]}' || return
         windows=("$results"/*/*/rate.json)
     done
     echo "$next, after ${#windows[@]} windows"
@@ -293,6 +294,6 @@ search() {
 }
 
 compared() {
-    play compared.log site.yml -e scenario=lab/compared.toml -e '{"servers": ["server"], "merge_flags": "--allow all"}'
-    "$binaries/netping" report "$results"/*/*/compared.json | grep -E -m 1 '^req/s .*(difference|better|worse|claim)'
+    play compared.log site.yml -e scenario=lab/compared.toml -e '{"servers": ["server"], "merge_flags": "--allow all"}' &&
+        "$binaries/netping" report "$results"/*/*/compared.json | grep -E -m 1 '^req/s .*(difference|better|worse|claim)'
 }
