@@ -101,6 +101,7 @@ two_rounds() {
 test_second_run() {
     shown "a second run changes nothing" second_run
     shown "--check works" play check.log site.yml -e scenario=scenarios/smoke.toml --check
+    shown "--tags servers starts each once, for two clients" servers_alone
     shown "tuned.yml sets and restores" tuned
     shown "the hosts are left clean" cleaned
 }
@@ -108,6 +109,13 @@ test_second_run() {
 second_run() {
     play second.log site.yml -e scenario=scenarios/smoke.toml --tags binaries,check &&
         ! grep -E 'changed=[1-9]' "$dir/second.log"
+}
+
+servers_alone() {
+    play servers.log site.yml -e scenario=scenarios/smoke-alone.toml -e '{"servers": ["server"]}' --tags servers &&
+        ! nothing_runs >/dev/null &&
+        play stop.log site.yml --tags stop &&
+        nothing_runs
 }
 
 cleaned() {
