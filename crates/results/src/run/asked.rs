@@ -1,5 +1,5 @@
-//! What a window was asked for: clients that are added up, trials of one run and windows of one search have it in
-//! common.
+//! The comparison of what windows were asked for: clients that are added up, trials of one run and windows of one
+//! search must have been asked for the same.
 
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ pub struct NotATrial {
     what: String,
 }
 
-/// What may differ between trials: where a target that has a name runs, too.
+/// Values that may differ between trials: their numbers, and the addresses of targets that have names.
 const PER_TRIAL: [&str; 2] = ["trial", "target"];
 
 impl Run {
