@@ -17,7 +17,7 @@ use nix::sys::signal::Signal;
 
 use crate::{
     Extent, Tell,
-    warnings::{Trouble, client, make, tokio, wait_into_window},
+    warnings::{Trouble, client, make_all, tokio, wait_into_window},
 };
 
 /// Runs of each condition, and of those that take a ladder.
@@ -142,16 +142,12 @@ const LADDER: [Trouble; 2] = [
 
 /// Makes each condition.
 pub fn check(extent: Extent, tell: Tell<'_>) {
-    for condition in &CONDITIONS {
-        tell(make(condition, RUNS, extent));
-    }
+    make_all(&CONDITIONS, RUNS, extent, tell);
 }
 
 /// Makes the conditions of ladders.
 pub fn check_ladders(extent: Extent, tell: Tell<'_>) {
-    for condition in &LADDER {
-        tell(make(condition, LADDERS, extent));
-    }
+    make_all(&LADDER, LADDERS, extent, tell);
 }
 
 /// Runs something beside programs that use a core all the time.
