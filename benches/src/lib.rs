@@ -3,6 +3,7 @@
 
 pub mod processes;
 pub mod recording;
+pub mod strays;
 
 use std::{thread, time::Duration};
 

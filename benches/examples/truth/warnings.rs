@@ -12,23 +12,16 @@ use std::{
 
 use nix::sys::signal::Signal;
 use serde_json::Value;
-use statrs::distribution::{Binomial, DiscreteCDF};
 
-use netping_benches::processes::{
-    CLIENT, Client, SERVER, Said, Server, address, confine_to_core, hogs, wait,
+use netping_benches::{
+    processes::{CLIENT, Client, SERVER, Said, Server, address, confine_to_core, hogs, wait},
+    strays::by_chance,
 };
 
 use crate::{Extent, Tell, Truth};
 
 /// Runs of each trouble.
 const RUNS: usize = 20;
-
-/// The probability of a warning that the trouble does not explain: a virtual machine pauses, or changes its speed,
-/// without steal in `/proc/stat`.
-const CHANCE: f64 = 0.03;
-
-/// With that probability, the part of rows that have no more of these warnings than is allowed.
-const ALLOWED: f64 = 0.99;
 
 /// Runs at most, until one that nothing else disturbed.
 const MOST: usize = 5;
@@ -165,12 +158,6 @@ pub fn make_all(troubles: &[Trouble], runs: usize, extent: Extent, tell: Tell<'_
     }
 }
 
-/// Returns in how many of these runs chance alone may raise a warning.
-fn by_chance(runs: usize) -> usize {
-    let count = Binomial::new(CHANCE, runs as u64).expect("a probability");
-    count.inverse_cdf(ALLOWED) as usize
-}
-
 /// Makes a trouble this many times, or once; returns in how many runs a warning came that it does not explain, too.
 fn make(trouble: &Trouble, runs: usize, extent: Extent) -> (Truth, usize) {
     let is_full = extent == Extent::Full;
@@ -193,19 +180,19 @@ fn make(trouble: &Trouble, runs: usize, extent: Extent) -> (Truth, usize) {
     if odd > 0 {
         found += &["; others in ", &odd.to_string(), ": ", &others.join(", ")].concat();
     }
-    let allowed = by_chance(runs);
     let names = match trouble.must {
         [] => "no warning".to_owned(),
         names => names.join(", "),
     };
-    let and_others = match extent {
-        Extent::Once => String::new(),
-        Extent::Full => format!(", others in {allowed} at most"),
-    };
+    let allowed = is_full.then(|| by_chance(runs));
+    let and_others = allowed.map(|allowed| format!(", others in {allowed} at most"));
     let truth = Truth {
         what: trouble.what.to_owned(),
-        expected: format!("{names}, {runs} of {runs}{and_others}"),
-        passed: (tried > 0).then_some(right == runs && (odd <= allowed || !is_full)),
+        expected: format!(
+            "{names}, {runs} of {runs}{}",
+            and_others.unwrap_or_default()
+        ),
+        passed: (tried > 0).then_some(right == runs && allowed.is_none_or(|most| odd <= most)),
         found,
     };
     (truth, odd)
