@@ -287,10 +287,11 @@ test_search() {
     shown "4 clients compare two servers" compared
 }
 
-# The server's delay and the callers of all clients limit the rate, whatever the machine: 256 in each 20 ms.
+# The server's delay and the callers of all clients limit the rate, whatever the machine: 256 in each 20 ms. Of the median,
+# since the controller's work, on the same cores, makes some requests late.
 search() {
     local next windows=() window=100
-    while next=$("$binaries/netping" next --find 'p99<50ms' -d 2s --allow all "${windows[@]}") && [[ $next = --rate* ]]; do
+    while next=$("$binaries/netping" next --find 'p50<50ms' -d 2s --allow all "${windows[@]}") && [[ $next = --rate* ]]; do
         play search.log site.yml -e scenario=scenarios/rate.toml -e campaign_folder="$results/$((++window))" \
             -e '{"server_programs": {"tokio": {"port": 8004, "command": "netping-server-tokio --listen [::]:8004 --delay 20ms"}}}' \
             -e '{"servers": ["server"], "scenario_variables": {"rate": "'"${next#--rate }"'", "duration": "2s"},
