@@ -85,15 +85,15 @@ impl Services {
         Status::out_of_range(format!("{} (the server's --max-message)", status.message()))
     }
 
-    /// Waits until a connection has room for a reply of this many bytes, and its turn to make it. While it waits for
-    /// room, the call holds so many of its request.
+    /// Waits until a connection has room for a reply of this many bytes, and its turn to make it; not for a small one.
+    /// While it waits for room, the call holds so many of its request.
     pub(crate) async fn reserve(
         &self,
         connection: Option<&Arc<Connection>>,
         request: usize,
         bytes: usize,
     ) -> Result<Option<Reserved>, Status> {
-        let Some(connection) = connection else {
+        let Some(connection) = connection.filter(|_| bytes > SMALL) else {
             return Ok(None);
         };
         let reserved = if let Some(reserved) = connection.reserve(bytes).now_or_never() {
