@@ -147,7 +147,7 @@ impl Entry {
 pub struct Connections {
     open: Mutex<Open>,
     emptied: Notify,
-    periods: Periods,
+    periods: Arc<Periods>,
     /// True while the process holds too much memory for further connections and long replies.
     is_full: AtomicBool,
 }
@@ -170,7 +170,10 @@ impl Connections {
     }
 
     fn insert(self: &Arc<Self>, handle: Handle, limit: usize) -> Option<Connection> {
-        let tally = Arc::new(Tally::default());
+        let tally = Arc::new(Tally {
+            waits: Waits::none(&self.periods),
+            ..Tally::default()
+        });
         let mut open = self.lock();
         if open.entries.len() - open.spare.leaving() >= limit {
             return None;

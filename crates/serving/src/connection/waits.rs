@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::{Connection, Connections, Tally};
+use super::{Connection, Tally};
 
 /// The kind under which a reply that the peer does not take is counted.
 pub const REPLY_TIMEOUT: &str = "reply_timeout";
@@ -28,9 +28,20 @@ const PERIODS: usize = LONGEST as usize + 2;
 
 /// The waits of one connection, by the period in which they began.
 #[derive(Debug, Default)]
-pub(crate) struct Waits([AtomicU32; PERIODS]);
+pub(crate) struct Waits {
+    counts: [AtomicU32; PERIODS],
+    periods: Arc<Periods>,
+}
 
 impl Waits {
+    /// Returns those of a connection in which no reply waits.
+    pub(crate) fn none(periods: &Arc<Periods>) -> Self {
+        Self {
+            counts: Default::default(),
+            periods: Arc::clone(periods),
+        }
+    }
+
     /// Returns true if a reply waits.
     pub(crate) fn any(&self) -> bool {
         (0..PERIODS).any(|period| self.last_since(period))
@@ -38,7 +49,7 @@ impl Waits {
 
     /// Returns true if a wait has lasted since this period.
     pub(crate) fn last_since(&self, period: usize) -> bool {
-        self.0[period].load(Ordering::Relaxed) > 0
+        self.counts[period].load(Ordering::Relaxed) > 0
     }
 }
 
@@ -72,7 +83,6 @@ impl Periods {
 #[derive(Debug)]
 pub struct Wait {
     pub(super) tally: Arc<Tally>,
-    connections: Arc<Connections>,
     /// Period in which it began.
     since: Option<usize>,
     /// Bytes that the peer has taken since.
@@ -82,18 +92,17 @@ pub struct Wait {
 impl Wait {
     /// Returns that of a reply for which nobody waits yet.
     pub fn new(connection: &Connection) -> Self {
-        Self::of(&connection.tally, &connection.connections)
+        Self::of(&connection.tally)
     }
 
     /// Returns that of another reply of the same connection.
     pub(super) fn another(&self) -> Self {
-        Self::of(&self.tally, &self.connections)
+        Self::of(&self.tally)
     }
 
-    fn of(tally: &Arc<Tally>, connections: &Arc<Connections>) -> Self {
+    fn of(tally: &Arc<Tally>) -> Self {
         Self {
             tally: Arc::clone(tally),
-            connections: Arc::clone(connections),
             since: None,
             taken: 0,
         }
@@ -116,13 +125,13 @@ impl Wait {
     }
 
     fn change(&mut self, is_waiting: bool) {
-        let waits = &self.tally.waits.0;
+        let Waits { counts, periods } = &self.tally.waits;
         if let Some(since) = self.since.take() {
-            waits[since].fetch_sub(1, Ordering::Relaxed);
+            counts[since].fetch_sub(1, Ordering::Relaxed);
         }
         if is_waiting {
-            let current = self.connections.periods.current.load(Ordering::Relaxed);
-            waits[current].fetch_add(1, Ordering::Relaxed);
+            let current = periods.current.load(Ordering::Relaxed);
+            counts[current].fetch_add(1, Ordering::Relaxed);
             self.since = Some(current);
             self.taken = 0;
         }
@@ -137,7 +146,7 @@ impl Drop for Wait {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::Connections, *};
 
     const LIMIT: Duration = Duration::from_secs(4);
 
