@@ -104,11 +104,11 @@ pub struct Recorder<S> {
 
 impl<S: Sink> Recorder<S> {
     /// Returns a recorder without samples.
-    pub fn new(kind: LoopKind, sink: S) -> Self {
+    pub fn new(kind: LoopKind, mut sink: S) -> Self {
         Self {
             kind,
+            current: sink.spare().unwrap_or_else(|| Interval::new(0)),
             sink,
-            current: Interval::new(0),
             course: Course::new(),
         }
     }

@@ -1,6 +1,7 @@
 //! Steps against a server of a few lines.
 
 use std::{
+    fs,
     io::{self, Read},
     net::{SocketAddr, TcpListener},
     sync::{Arc, Mutex},
@@ -96,6 +97,21 @@ fn an_automatic_warm_up_that_finds_no_steady_rate_is_told() {
     assert!(measurement.warmup_failed);
     assert_eq!(measurement.totals.accounting.ok, 10);
     assert!(measurement.warmup >= plan.execution.warmup_max);
+}
+
+#[test]
+fn no_request_waits_for_a_huge_page() {
+    let url = format!("tcp://{}", echo()).parse().unwrap();
+    let clear = (Connector::Plain, Trust::default());
+    let plan = Plan::new(
+        Destination::new(url, ServerSource::Nowhere, clear),
+        Kind::Line,
+    );
+    let workers = Workers::launch(&[plan]).unwrap();
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    // Kernels before 5.0 do not tell.
+    assert!(!status.contains("THP_enabled:\t1"), "{status}");
+    workers.join().unwrap();
 }
 
 /// Returns a plan for 20 echoes of a server that the worker starts itself.

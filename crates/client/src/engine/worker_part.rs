@@ -3,7 +3,7 @@
 use std::{
     pin::Pin,
     rc::Rc,
-    sync::mpsc::{Receiver, Sender},
+    sync::mpsc::{self, Receiver, Sender},
 };
 
 use futures_util::{StreamExt, TryStreamExt, future::join_all, stream};
@@ -61,10 +61,22 @@ impl Outbox {
 
 /// A worker's ends of the two channels on which intervals go round.
 #[derive(Debug)]
-pub struct IntervalChannels {
-    pub full: Outbox,
-    pub spare: Sender<Interval>,
-    pub empty: Receiver<Interval>,
+struct IntervalChannels {
+    full: Outbox,
+    spare: Sender<Interval>,
+    empty: Receiver<Interval>,
+}
+
+impl IntervalChannels {
+    /// Makes the two intervals between which a worker changes, ahead of its requests: these would wait for the memory.
+    fn new(full: Outbox) -> Self {
+        let (spare, empty) = mpsc::channel();
+        for _ in 0..2 {
+            // The other end is there.
+            let _ = spare.send(Interval::new(0));
+        }
+        Self { full, spare, empty }
+    }
 }
 
 impl Sink for IntervalChannels {
@@ -88,13 +100,15 @@ pub struct WorkerPart<T> {
     pub clock: Monotonic,
     /// Becomes true when the callers may begin.
     pub started: watch::Receiver<bool>,
-    pub channels: IntervalChannels,
+    pub outbox: Outbox,
 }
 
 impl<T: Transport> WorkerPart<T> {
     /// Connects, and runs the callers once they may begin: by turns with those of other plans, if there
     /// are any.
     pub async fn work(mut self, turn: Option<Turn>) {
+        let events = self.outbox.clone();
+        let channels = IntervalChannels::new(self.outbox.clone());
         if self.assignment.plan.execution.busy_poll {
             tokio::task::spawn_local(async {
                 loop {
@@ -102,7 +116,6 @@ impl<T: Transport> WorkerPart<T> {
                 }
             });
         }
-        let events = self.channels.full.clone();
         if let Some(OwnServer::OnWorker(server)) = &self.assignment.plan.target.in_process
             && let Err(error) = server.start()
         {
@@ -123,7 +136,7 @@ impl<T: Transport> WorkerPart<T> {
         if !connected || self.started.wait_for(|started| *started).await.is_err() {
             return;
         }
-        let report = worker::run(self.assignment, turn, &slots, self.clock, self.channels).await;
+        let report = worker::run(self.assignment, turn, &slots, self.clock, channels).await;
         events.send(Event::Done(Box::new(report)));
         // Connections stay open until their account has been read, which the end of the channel shows.
         while self.started.changed().await.is_ok() {}
@@ -156,5 +169,18 @@ impl<T: Transport> WorkerPart<T> {
             .try_collect()
             .await?;
         Ok((slots, negotiated.into_iter().flatten().next()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_has_the_memory_of_two_intervals_before_it_begins() {
+        let (events, _inbox) = mpsc::channel();
+        let mut channels = IntervalChannels::new(Outbox::new(0, events));
+        let intervals = [(); 3].map(|()| channels.spare().is_some());
+        assert_eq!(intervals, [true, true, false]);
     }
 }

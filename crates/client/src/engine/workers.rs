@@ -15,7 +15,7 @@ use futures_util::future::join_all;
 
 use netping_measure::path::PathReading;
 use netping_protocol::tls::Negotiated;
-use netping_system::cores;
+use netping_system::{cores, memory};
 use tokio::{
     runtime::{Builder, LocalOptions},
     sync::watch,
@@ -30,7 +30,7 @@ use crate::{
         timeline::Timeline,
         turns::{Turn, Turns},
         worker::Assignment,
-        worker_part::{Event, IntervalChannels, Outbox, Part, WorkerPart},
+        worker_part::{Event, Outbox, Part, WorkerPart},
     },
     error::StartError,
     interrupt::Interrupt,
@@ -91,7 +91,6 @@ impl Visitor for Division<'_> {
             self.party.quic_paths.get_or_init(|| paths.clone());
         }
         let part = |worker: usize| -> Part {
-            let (spare, empty) = mpsc::channel();
             let part = WorkerPart {
                 transport: transport.clone(),
                 assignment: Assignment {
@@ -103,11 +102,7 @@ impl Visitor for Division<'_> {
                 },
                 clock: self.clock,
                 started: self.started.clone(),
-                channels: IntervalChannels {
-                    full: self.outbox.clone(),
-                    spare,
-                    empty,
-                },
+                outbox: self.outbox.clone(),
             };
             Box::new(move |turn| Box::pin(part.work(turn)))
         };
@@ -149,6 +144,8 @@ impl Workers {
     /// # Errors
     /// [`StartError`] if a name is not known, or the system refuses a thread.
     pub fn launch(plans: &[Plan]) -> Result<Self, StartError> {
+        // A worker's requests wait while it touches memory for the first time.
+        memory::refuse_huge_pages();
         let Plan {
             load, execution, ..
         } = &plans[0];
