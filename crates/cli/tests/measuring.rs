@@ -560,6 +560,41 @@ fn the_account_of_connections_has_every_request() {
     assert_eq!(renewed["opened"], renewed["connections"], "{renewed}");
 }
 
+/// Echoes lines, but closes the first connection that has 20.
+fn echo_that_closes_a_connection(stream: TcpStream) {
+    static HAS_CLOSED: AtomicBool = AtomicBool::new(false);
+    let mut replies = stream.try_clone().unwrap();
+    for (number, line) in BufReader::new(stream).lines().enumerate() {
+        if number == 20 && !HAS_CLOSED.swap(true, Relaxed) {
+            return;
+        }
+        let Ok(line) = line else { return };
+        let _ = replies.write_all(format!("{line}\n").as_bytes());
+    }
+}
+
+#[test]
+fn the_account_of_connections_has_no_request_of_the_warm_up() {
+    let server = Server::start("tokio", &[]);
+    let url = misbehaving("tcp", echo_that_closes_a_connection);
+    let load = ["-c", "4", "--requests", "500", "--warmup", "300ms"];
+    // Connections that stay, those that are opened in the warm-up, and one that is closed there.
+    let ways: [(&str, &[&str]); 3] = [
+        (&server.url, &[]),
+        (&server.url, &["--requests-per-connection", "10M"]),
+        (&url, &["--max-error-rate", "1"]),
+    ];
+    for (url, flags) in ways {
+        let run = throughput(url, &[&load[..], flags].concat());
+        let path = &run["steps"][0]["path"];
+        assert_eq!(path["connections"], 4, "{flags:?}: {path}");
+        assert_eq!((&path["opened"], &path["closed"]), (&0.into(), &0.into()));
+        // Besides those of the window, each caller may have a request under way as that begins.
+        let delivered = path["facts"]["delivered_packets"]["sum"].as_u64();
+        assert!(delivered.is_some() && delivered <= Some(504), "{path}");
+    }
+}
+
 /// Echoes lines; on the sixth connection of every sixteen, only after 200 ms.
 fn echo_with_a_slow_connection(stream: TcpStream) {
     static CONNECTIONS: AtomicUsize = AtomicUsize::new(0);

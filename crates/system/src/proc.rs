@@ -1,7 +1,8 @@
 //! Files of `/proc` (proc(5)): how they are found and read. What is missing or malformed in one is `None`.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Read},
     path::{Path, PathBuf},
     str::FromStr,
     time::Duration,
@@ -9,9 +10,13 @@ use std::{
 
 use nix::unistd::{SysconfVar, sysconf};
 
+/// Length of most files, in bytes, at most. They do not tell it, and would be read in ever longer parts.
+const MOST: usize = 4 << 10;
+
 /// Reads a file. Names of programs are any bytes: those that are not UTF-8 are replaced.
 pub(crate) fn read(path: impl AsRef<Path>) -> Option<String> {
-    let bytes = fs::read(path).ok()?;
+    let mut bytes = Vec::with_capacity(MOST);
+    fs::File::open(path).ok()?.read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 

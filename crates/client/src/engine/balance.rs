@@ -16,6 +16,57 @@ use netping_system::{
 
 use crate::{plan::Destination, probe::metrics::Reading};
 
+/// With more processes on a side, their threads' waiting is not read: each of as many clients in step would read that of
+/// all at the same moment, which would hold up requests.
+const MOST_PROCESSES: usize = 16;
+
+/// The processes of client and servers on this host. To find them takes milliseconds, which no request must wait for.
+#[derive(Debug, Clone)]
+pub struct Processes {
+    /// Other clients on this host measure in step with this one, and are one side with it.
+    is_one_of_several: bool,
+    clients: BTreeSet<u32>,
+    /// Those that are known.
+    servers: BTreeSet<u32>,
+    server_cpus: BTreeSet<usize>,
+    /// A server is on this host, but nobody knows which processes it is.
+    has_unknown_server: bool,
+}
+
+impl Processes {
+    /// Finds those of targets that are measured together: their servers are one side.
+    pub fn find<'a>(
+        targets: impl Iterator<Item = &'a Destination>,
+        is_one_of_several: bool,
+    ) -> Self {
+        let known: Vec<&Vec<u32>> = targets
+            .filter_map(|target| target.processes.as_ref())
+            .collect();
+        let own = process::id();
+        let mut servers = family(&known.iter().copied().flatten().copied().collect::<Vec<_>>());
+        // Of those found before, some may have ended.
+        servers.retain(|pid| *pid != own && is_running(pid));
+        Self {
+            is_one_of_several,
+            clients: clients(is_one_of_several, &servers),
+            server_cpus: servers
+                .iter()
+                .flat_map(|pid| cores::of_process(*pid))
+                .collect(),
+            servers,
+            has_unknown_server: known.iter().any(|processes| processes.is_empty()),
+        }
+    }
+}
+
+/// Returns the processes of the client, or of all clients on this host that run in step.
+fn clients(is_one_of_several: bool, servers: &BTreeSet<u32>) -> BTreeSet<u32> {
+    let own = process::id();
+    let others = is_one_of_several.then(|| namesakes(own));
+    let all = others.into_iter().flatten().chain([own]);
+    all.filter(|pid| !servers.contains(pid)).collect()
+}
+
 /// The processes of one side on this host, and how long their threads had waited for a CPU.
 #[derive(Debug, Default)]
 struct Side {
@@ -28,6 +79,7 @@ impl Side {
     fn of(processes: BTreeSet<u32>, cpus: Vec<usize>) -> Self {
         let waited = processes
             .iter()
+            .filter(|_| processes.len() <= MOST_PROCESSES)
             .filter_map(|pid| Some((*pid, cpu::run_delay(*pid)?)));
         Self {
             waited: waited.collect(),
@@ -59,38 +111,22 @@ impl Side {
 pub struct BalanceMeter {
     client: Side,
     server: Side,
-    /// The server is on this host, but nobody knows which processes it is.
+    is_one_of_several: bool,
     has_unknown_server: bool,
     start: CpuReading,
 }
 
 impl BalanceMeter {
-    /// Begins with a window, in which these targets are measured together: their servers are one side.
-    /// `is_one_of_several`: other clients on this host measure them in step, and are one side with this one.
-    pub fn start<'a>(
-        targets: impl Iterator<Item = &'a Destination> + Clone,
-        is_one_of_several: bool,
-    ) -> Self {
-        let own = process::id();
-        let others = is_one_of_several.then(|| namesakes(own));
-        let mut clients: BTreeSet<u32> = others.into_iter().flatten().collect();
-        clients.insert(own);
-        let servers = targets
-            .clone()
-            .filter_map(|target| target.processes.as_ref());
-        let servers: Vec<u32> = servers.flatten().copied().collect();
-        let mut servers = family(&servers);
-        // Of those found before, some may have ended.
-        servers.retain(|pid| *pid != own && is_running(pid));
-        clients.retain(|pid| !servers.contains(pid));
-        let server_cpus = servers.iter().flat_map(|pid| cores::of_process(*pid));
-        let server_cpus: BTreeSet<usize> = server_cpus.collect();
+    /// Begins with a window.
+    pub fn start(processes: Processes) -> Self {
         Self {
-            has_unknown_server: targets
-                .into_iter()
-                .any(|target| target.processes.as_ref().is_some_and(Vec::is_empty)),
-            client: Side::of(clients, cores::own()),
-            server: Side::of(servers, server_cpus.into_iter().collect()),
+            is_one_of_several: processes.is_one_of_several,
+            has_unknown_server: processes.has_unknown_server,
+            client: Side::of(processes.clients, cores::own()),
+            server: Side::of(
+                processes.servers,
+                processes.server_cpus.into_iter().collect(),
+            ),
             start: CpuReading::read(),
         }
     }
@@ -98,13 +134,8 @@ impl BalanceMeter {
     /// Ends with the window, and returns a balance for each set of CPUs. A server is not known of which a
     /// process has ended: nobody knows what that had.
     pub fn finish(mut self) -> Vec<Balance> {
-        let servers = &mut self.server.processes;
-        self.has_unknown_server |= !servers.iter().all(is_running);
-        // Those that they have started meanwhile are the server, too.
-        let known: Vec<u32> = servers.iter().copied().collect();
-        servers.extend(family(&known));
-        servers.retain(|pid| !self.client.processes.contains(pid));
         let end = CpuReading::read();
+        self.find_more();
         if self.start.elapsed_until(&end).is_zero() {
             return Vec::new();
         }
@@ -120,6 +151,17 @@ impl BalanceMeter {
         }
         let apart = [of(client, [true, false]), of(server, [false, true])];
         apart.into_iter().flatten().collect()
+    }
+
+    /// Finds the processes that servers have started meanwhile, and clients that have come late.
+    fn find_more(&mut self) {
+        let servers = &mut self.server.processes;
+        self.has_unknown_server |= !servers.iter().all(is_running);
+        let known: Vec<u32> = servers.iter().copied().collect();
+        servers.extend(family(&known));
+        servers.retain(|pid| !self.client.processes.contains(pid));
+        let clients = clients(self.is_one_of_several, servers);
+        self.client.processes.extend(clients);
     }
 
     /// Returns the balance of these CPUs, which client or server, or both, may use; `None` where the kernel does
@@ -199,7 +241,10 @@ pub fn complete_balances(balances: &mut Vec<Balance>, servers: &[Counted<'_>]) {
 
 #[cfg(test)]
 mod tests {
-    use std::{iter, process::Command};
+    use std::{
+        env, io, iter,
+        process::{Child, Command, Stdio},
+    };
 
     use netping_protocol::secure::Connector;
 
@@ -216,6 +261,51 @@ mod tests {
         }
     }
 
+    /// Returns this program once more, until its input ends.
+    fn namesake() -> Child {
+        let mut program = Command::new(env::current_exe().expect("this program"));
+        program.args(["--exact", "--ignored", "engine::balance::tests::waits"]);
+        program.stdin(Stdio::piped()).stdout(Stdio::null());
+        program.spawn().expect("a process")
+    }
+
+    #[test]
+    #[ignore = "another test runs it"]
+    fn waits() {
+        io::copy(&mut io::stdin(), &mut io::sink()).expect("the end of its input");
+    }
+
+    #[test]
+    fn a_client_that_comes_late_is_one_of_several() {
+        for is_one_of_several in [true, false] {
+            let processes = Processes::find(iter::once(&here()), is_one_of_several);
+            let mut meter = BalanceMeter::start(processes);
+            let mut late = namesake();
+            meter.find_more();
+            let is_found = meter.client.processes.contains(&late.id());
+            assert_eq!(is_found, is_one_of_several);
+            drop(late.stdin.take());
+            assert!(late.wait().expect("its end").success());
+        }
+    }
+
+    #[test]
+    fn the_waiting_of_many_processes_is_not_read() {
+        let processes: Vec<Child> = (0..=MOST_PROCESSES).map(|_| namesake()).collect();
+        let waited = |count: usize| {
+            let ids = processes[..count].iter().map(Child::id).collect();
+            let side = Side::of(ids, Vec::new());
+            let reading = CpuReading::read();
+            side.used(&reading, &reading).waited_seconds
+        };
+        assert!(waited(MOST_PROCESSES).is_some());
+        assert_eq!(waited(MOST_PROCESSES + 1), None);
+        for mut own in processes {
+            drop(own.stdin.take());
+            assert!(own.wait().expect("its end").success());
+        }
+    }
+
     #[test]
     fn a_server_of_which_a_process_ends_is_not_known_any_more() {
         let start = || Command::new("sleep").arg("60").spawn().expect("a process");
@@ -225,7 +315,7 @@ mod tests {
             ..here()
         };
         let is_known = || {
-            let meter = BalanceMeter::start(iter::once(&target), false);
+            let meter = BalanceMeter::start(Processes::find(iter::once(&target), false));
             move || {
                 meter
                     .finish()

@@ -37,17 +37,16 @@ pub struct HiccupMeter {
 }
 
 impl HiccupMeter {
-    /// Starts the thread.
+    /// Starts the thread, which records into this.
     ///
     /// # Errors
     /// If the system refuses a thread.
-    pub fn start(clock: Monotonic) -> io::Result<Self> {
+    pub fn start(clock: Monotonic, mut lateness: Lateness) -> io::Result<Self> {
         let ended = Arc::new(AtomicBool::new(false));
         let end = Arc::clone(&ended);
         let thread = thread::Builder::new()
             .name("hiccups".to_owned())
             .spawn(move || {
-                let mut lateness = Lateness::default();
                 let begun = clock.now();
                 let mut before = begun;
                 while !end.load(Ordering::Relaxed) {
@@ -76,7 +75,7 @@ fn next_sleep(elapsed: u64) -> u64 {
 
 /// The lateness of wake-ups, each as often as its sleep is long: so its quantiles are those over the time.
 #[derive(Debug)]
-struct Lateness {
+pub struct Lateness {
     times: Histogram,
     wake_ups: u64,
 }

@@ -29,7 +29,7 @@ mod worker;
 mod worker_part;
 mod workers;
 
-pub use self::balance::{BalanceMeter, Counted, complete_balances};
+pub use self::balance::{BalanceMeter, Counted, Processes, complete_balances};
 pub(crate) use self::paths::tcp_readings;
 #[cfg(feature = "simulation")]
 pub use self::worker::simulated;
@@ -41,7 +41,7 @@ pub use self::{
 use std::{hint, slice, thread, time::Duration};
 
 use self::{
-    running::Running,
+    running::{Prepared, Running},
     workers::{LOOK, Workers},
 };
 use crate::{clock::Moment, error::StartError, interrupt::Interrupt, plan::Plan};
@@ -73,10 +73,11 @@ pub fn run_together(
     observer.phase(Phase::Connect, None);
     let workers = Workers::launch(plans)?;
     let negotiated = workers.connected(interrupt)?;
+    let prepared = Prepared::find(plans, &workers);
     if let Some(moment) = plans[0].execution.start_at {
         wait_until(moment, interrupt)?;
     }
-    let measured = Running::new(plans, interrupt, observer, &workers)?.measure();
+    let measured = Running::new(plans, interrupt, observer, &workers, prepared)?.measure();
     workers.join()?;
     let mut measured = measured?;
     for (own, before) in measured.iter_mut().zip(negotiated) {

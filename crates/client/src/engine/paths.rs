@@ -18,8 +18,9 @@ use crate::{
 /// With more connections the kernel is not asked: it takes 2 to 10 us of CPU time for each of them.
 const MOST_CONNECTIONS: usize = 4096;
 
-/// With more, it is not asked every second: the CPU time would show in the client's.
-const MOST_EACH_SECOND: usize = 256;
+/// With more, it is not asked about each by its name, which would then take longer than a look through its table, nor
+/// every second: the CPU time would show in the client's.
+const MOST_BY_NAME: usize = 256;
 
 /// The account of the connections of plans that are measured together, from their opening on.
 #[derive(Debug, Default)]
@@ -47,9 +48,26 @@ impl PathReadings {
         }
     }
 
-    /// Returns true before anything was read.
-    pub fn is_empty(&self) -> bool {
-        self.quic.is_empty()
+    /// Reads the account of all connections of these plans again, once requests are sent. Where all that are planned were
+    /// open, and still are, the kernel does not have to look for them.
+    pub fn again<'a>(&self, plans: impl Iterator<Item = (&'a Plan, &'a Party)> + Clone) -> Self {
+        let planned = plans.clone().filter(|(plan, _)| tcp_port(plan).is_some());
+        let planned: usize = planned.map(|(plan, _)| plan.load.connections).sum();
+        let open: usize = self.tcp.values().map(Vec::len).sum();
+        let by_name = || -> Option<BTreeMap<u16, Vec<TcpConnection>>> {
+            let of_port = |(port, before): (&u16, &Vec<TcpConnection>)| {
+                let now = connections::again(before).ok()?;
+                (now.len() == before.len()).then_some((*port, now))
+            };
+            self.tcp.iter().map(of_port).collect()
+        };
+        match (open == planned && open <= MOST_BY_NAME).then(by_name) {
+            Some(Some(tcp)) => Self {
+                tcp,
+                quic: plans.map(|(_, party)| party.quic_paths()).collect(),
+            },
+            _ => Self::read(plans),
+        }
     }
 
     /// Returns the account of the connections of one plan up to `end`; `number` is its place among all plans. By the
@@ -97,7 +115,7 @@ impl PathSeconds {
             return Self::default();
         };
         let tcp: Vec<TcpConnection> = readings.tcp.values().flatten().cloned().collect();
-        if tcp.len().max(quic.len()) > MOST_EACH_SECOND {
+        if tcp.len().max(quic.len()) > MOST_BY_NAME {
             return Self::default();
         }
         let mut last = by_cookie(&tcp);

@@ -3,6 +3,7 @@
 use std::{
     cmp, mem,
     sync::{Arc, mpsc::RecvTimeoutError},
+    thread,
     time::Duration,
 };
 
@@ -14,31 +15,52 @@ use netping_measure::{
     sample::LoopKind,
     statistics::warm_up::WarmUpDetector,
     status::Status,
-    window::Window,
+    window::{INTERVAL, Window},
 };
 use netping_system::counters::HostCounters;
 
 use crate::{
     clock::{Clock, TimeOfDay},
     engine::{
-        balance::{BalanceMeter, Counted, complete_balances},
-        hiccups::HiccupMeter,
+        balance::{BalanceMeter, Counted, Processes, complete_balances},
+        hiccups::{HiccupMeter, Lateness},
         measured::{Measured, complete, counted_requests, host_events},
         observer::{Observer, Phase},
         paths::{PathReadings, PathSeconds},
         rate_meter::RateMeter,
         worker::WorkerReport,
         worker_part::Event,
-        workers::{LOOK, Workers},
+        workers::{self, LOOK, Workers},
     },
     error::StartError,
     interrupt::Interrupt,
-    plan::{Plan, Warmup},
+    plan::{PartNumber, Plan, Warmup},
     probe::{metrics::Reading, reader::CounterReader},
 };
 
 /// Time after an interrupt in which replies are still awaited.
 const INTERRUPTED_DRAIN: Duration = Duration::from_secs(1);
+
+/// What takes milliseconds to find, which no request must wait for: it is known before requests begin, and before the
+/// moment of a common start.
+pub struct Prepared {
+    /// The account of the connections so far.
+    opened: PathReadings,
+    processes: Processes,
+    lateness: Lateness,
+}
+
+impl Prepared {
+    /// Finds it once the workers are connected.
+    pub fn find(plans: &[Plan], workers: &Workers) -> Self {
+        let targets = plans.iter().map(|plan| &plan.target);
+        Self {
+            opened: PathReadings::read(plans.iter().zip(&workers.parties)),
+            processes: Processes::find(targets, plans[0].execution.in_step),
+            lateness: Lateness::default(),
+        }
+    }
+}
 
 /// A step whose workers are connected. Its loop never waits for anything but the workers.
 pub struct Running<'a> {
@@ -52,6 +74,8 @@ pub struct Running<'a> {
     hiccups: Option<HiccupMeter>,
     /// The machine's counters at the window's start.
     host: HostCounters,
+    /// What the window's start needs.
+    prepared: Option<Prepared>,
     /// Runs as long.
     balance: Option<BalanceMeter>,
     /// The account of the connections at the window's start and end.
@@ -103,6 +127,7 @@ impl<'a> Running<'a> {
         interrupt: &'a Interrupt,
         observer: &'a dyn Observer,
         workers: &'a Workers,
+        mut prepared: Prepared,
     ) -> Result<Self, StartError> {
         let party = |plan: &'a Plan| -> Result<Party<'a>, StartError> {
             let own = plans.iter().zip(&workers.parties);
@@ -122,14 +147,9 @@ impl<'a> Running<'a> {
             })
         };
         let parties = plans.iter().map(party).collect::<Result<_, _>>()?;
-        let mut paths = [PathReadings::default(), PathReadings::default()];
-        // Without a warm-up, requests begin at once. Of several clients, none is to be late.
-        let execution = &plans[0].execution;
-        if execution.warmup.duration() == Some(Duration::ZERO) && !execution.in_step {
-            paths[0] = PathReadings::read(plans.iter().zip(&workers.parties));
-        }
         // At the moment itself: where the client is late, its first requests are, too.
-        let time_of_day = execution
+        let time_of_day = plans[0]
+            .execution
             .start_at
             .map_or_else(TimeOfDay::start, TimeOfDay::since);
         let begun = workers.clock.now().saturating_sub(time_of_day.elapsed());
@@ -142,7 +162,8 @@ impl<'a> Running<'a> {
             hiccups: None,
             host: HostCounters::default(),
             balance: None,
-            paths,
+            paths: [mem::take(&mut prepared.opened), PathReadings::default()],
+            prepared: Some(prepared),
             path_seconds: PathSeconds::default(),
             begun,
             time_of_day,
@@ -192,7 +213,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Takes what a worker has sent, if anything comes before the next look, or before the window
+    /// Takes what a worker has sent, if it is this client's turn and anything comes before the next look, or before the window
     /// begins or ends, or a second of it: its cost is read there.
     fn receive(&mut self) -> Result<(), StartError> {
         let (now, window) = (self.workers.clock.now(), self.workers.timeline.window());
@@ -202,6 +223,10 @@ impl<'a> Running<'a> {
             .filter_map(|edge| edge.checked_sub(now))
             .find(|left| *left > 0);
         let look = LOOK.min(edge.map_or(LOOK, Duration::from_nanos));
+        if window.contains(now) && !is_turn(self.plan.whole().client, now - window.start) {
+            thread::sleep(look);
+            return Ok(());
+        }
         let has_lost_one = self.workers.has_lost_one();
         match self.workers.inbox.recv_timeout(look) {
             Ok((party, Event::Interval(interval, spare))) => {
@@ -295,15 +320,15 @@ impl<'a> Running<'a> {
             self.read_counters();
         }
         if phase == Phase::Measure {
-            // Without a thread for it, the step has no such number.
-            self.hiccups = HiccupMeter::start(self.workers.clock).ok();
             self.host = HostCounters::read();
-            let targets = self.parties.iter().map(|party| &party.plan.target);
-            let is_one_of_several = self.plan.execution.in_step;
-            self.balance = Some(BalanceMeter::start(targets, is_one_of_several));
+            if let Some(prepared) = self.prepared.take() {
+                // Without a thread for it, the step has no such number.
+                self.hiccups = HiccupMeter::start(self.workers.clock, prepared.lateness).ok();
+                self.balance = Some(BalanceMeter::start(prepared.processes));
+            }
             // With many connections this takes a while, by which the CPUs' accounts must not begin or end late.
-            if self.paths[0].is_empty() {
-                self.paths[0] = self.read_paths();
+            if self.phase == Phase::Warmup {
+                self.paths[0] = self.paths[0].again(self.parties());
             }
             self.path_seconds = PathSeconds::start(&self.paths[0]);
         }
@@ -317,16 +342,17 @@ impl<'a> Running<'a> {
             cost.client_host = host_events(&self.host, &HostCounters::read());
             // After the others, since its thread may still sleep.
             cost.client_hiccups = self.hiccups.take().and_then(HiccupMeter::finish);
-            self.paths[1] = self.read_paths();
+            self.paths[1] = PathReadings::read(self.parties());
         }
         self.phase = phase;
         self.observer.phase(phase, planned);
         self.phase_start = now;
     }
 
-    fn read_paths(&self) -> PathReadings {
+    /// Returns every plan with what its workers share.
+    fn parties(&self) -> impl Iterator<Item = (&Plan, &workers::Party)> + Clone {
         let plans = self.parties.iter().map(|party| party.plan);
-        PathReadings::read(plans.zip(&self.workers.parties))
+        plans.zip(&self.workers.parties)
     }
 
     fn read_counters(&mut self) {
@@ -480,6 +506,36 @@ fn counted<'a>(
     all
 }
 
+/// Returns true where it is a client's turn to add up its seconds, so many nanoseconds after the window's start: one after
+/// the other in the first half of a second. All at once, they would hold up requests where they share a machine.
+fn is_turn(client: PartNumber, elapsed: u64) -> bool {
+    let before = (client.number - 1) as u64;
+    let begin = INTERVAL / 2 * before / client.of as u64;
+    // A wait that begins later would take the next second as soon as it is there.
+    let end = INTERVAL - nanos(LOOK);
+    before == 0 || (begin..end).contains(&(elapsed % INTERVAL))
+}
+
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX / 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_of_one_load_add_up_their_seconds_one_after_another() {
+        let begins = |number, of| {
+            let mut times = (0..1000).map(|ms| 3 * INTERVAL + ms * 1_000_000);
+            let first = times.find(|at| is_turn(PartNumber { number, of }, *at));
+            first.map(|at| at / 1_000_000 - 3000)
+        };
+        assert_eq!(begins(1, 1), Some(0));
+        let each: Vec<_> = (1..=4).map(|number| begins(number, 4)).collect();
+        assert_eq!(each, [Some(0), Some(125), Some(250), Some(375)]);
+        assert_eq!(begins(1000, 1000), Some(500));
+        let last = PartNumber { number: 4, of: 4 };
+        assert!(!is_turn(last, INTERVAL - nanos(LOOK)));
+    }
 }

@@ -4,16 +4,18 @@ use std::{
     fs,
     io::{self, Read},
     net::{SocketAddr, TcpListener},
-    sync::{Arc, Mutex},
+    sync::{Arc, Mutex, OnceLock},
     thread,
     time::Duration,
 };
 
+use netping_measure::recorder::Interval;
 use netping_protocol::secure::Connector;
 
 use super::*;
 use crate::{
-    plan::{Companion, Destination, Extent, OwnServer, Trust, Warmup, together},
+    clock::{Clock, Monotonic},
+    plan::{Companion, Destination, Extent, OwnServer, PartNumber, Trust, Warmup, together},
     probe::metrics::ServerSource,
     transport::Kind,
 };
@@ -112,6 +114,35 @@ fn no_request_waits_for_a_huge_page() {
     // Kernels before 5.0 do not tell.
     assert!(!status.contains("THP_enabled:\t1"), "{status}");
     workers.join().unwrap();
+}
+
+/// Keeps the time at which the first interval was added up, in nanoseconds.
+struct FirstInterval(Monotonic, OnceLock<u64>);
+
+impl Observer for FirstInterval {
+    fn phase(&self, _: Phase, _: Option<Duration>) {}
+    fn tick(&self, _: Duration, _: f64) {}
+
+    fn interval(&self, _: &Interval) {
+        self.1.get_or_init(|| self.0.now());
+    }
+}
+
+#[test]
+fn the_last_of_several_clients_adds_up_a_second_after_the_others() {
+    let url = format!("tcp://{}", echo()).parse().unwrap();
+    let clear = (Connector::Plain, Trust::default());
+    let target = Destination::new(url, ServerSource::Nowhere, clear);
+    let mut plan = Plan::new(target, Kind::Line);
+    (plan.load.callers, plan.load.connections) = (4, 4);
+    let last = PartNumber { number: 4, of: 4 };
+    plan.take_part(last).unwrap();
+    plan.execution.warmup = Warmup::Time(Duration::ZERO);
+    plan.execution.extent = Extent::Time(Duration::from_secs(2));
+    let first = FirstInterval(Monotonic::start(), OnceLock::new());
+    run(&plan, &Interrupt::default(), &first).unwrap();
+    let after = first.1.get();
+    assert!(after >= Some(&1_375_000_000), "{after:?}");
 }
 
 /// Returns a plan for 20 echoes of a server that the worker starts itself.

@@ -17,11 +17,11 @@ use std::{
     time::Duration,
 };
 
-use netping_client::{clock::Deadline, interrupt::Interrupt, plan::Plan};
+use netping_client::{clock::Deadline, engine::Processes, interrupt::Interrupt, plan::Plan};
 use netping_system::priority::run_when_idle;
 
 use self::{
-    cpu::{CpuMeter, Sides},
+    cpu::CpuMeter,
     screen::{KeyPress, Screen},
 };
 use crate::run::running::RunningStep;
@@ -35,8 +35,8 @@ pub struct Live {
     keys: RefCell<Keys>,
     next: Cell<Option<Deadline>>,
     shown: RefCell<Option<Shown>>,
-    /// Both sides, while a step runs.
-    running: RefCell<Option<Sides>>,
+    /// The processes of both sides, while a step runs.
+    running: RefCell<Option<Processes>>,
 }
 
 /// The flags that keys set.
@@ -71,7 +71,10 @@ impl Live {
     pub fn begin_step(&self, plans: &[Plan]) {
         self.keys.borrow_mut().ends_step = Interrupt::default();
         self.next.set(None);
-        *self.running.borrow_mut() = Some(Sides::of(plans));
+        let targets = plans.iter().map(|plan| &plan.target);
+        let is_one_of_several = plans.iter().any(|plan| plan.execution.in_step);
+        let processes = Processes::find(targets, is_one_of_several);
+        *self.running.borrow_mut() = Some(processes);
         self.hide();
         self.show();
     }
@@ -108,16 +111,16 @@ impl Live {
     /// Shows the step that runs. A terminal, or a system, that refuses shows nothing; the measurement
     /// goes on.
     fn show(&self) {
-        if let Some(sides) = &*self.running.borrow() {
-            *self.shown.borrow_mut() = self.shown(sides.clone()).ok();
+        if let Some(processes) = &*self.running.borrow() {
+            *self.shown.borrow_mut() = self.shown(processes.clone()).ok();
         }
     }
 
-    fn shown(&self, sides: Sides) -> io::Result<Shown> {
+    fn shown(&self, processes: Processes) -> io::Result<Shown> {
         let screen = Screen::enter()?;
         let (steps, pictures) = mpsc::channel();
         let keys = self.keys.borrow().clone();
-        let run = move || watch(screen, sides, &pictures, &keys);
+        let run = move || watch(screen, processes, &pictures, &keys);
         let thread = thread::Builder::new().name("live".to_owned()).spawn(run)?;
         Ok(Shown { steps, thread })
     }
@@ -141,9 +144,9 @@ impl Drop for Live {
 ///
 /// It looks for keys, and for a terminal of another size, also while no step tells of itself: while
 /// connections are opened, or something is planted between two steps.
-fn watch(mut screen: Screen, sides: Sides, steps: &Receiver<RunningStep>, keys: &Keys) {
+fn watch(mut screen: Screen, processes: Processes, steps: &Receiver<RunningStep>, keys: &Keys) {
     run_when_idle();
-    let mut cpu = CpuMeter::new(sides);
+    let mut cpu = CpuMeter::new(processes);
     let mut newest = None;
     loop {
         match steps.recv_timeout(REDRAW) {

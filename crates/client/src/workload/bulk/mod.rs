@@ -47,7 +47,7 @@ use tokio::{
 use self::stream::{BulkStream, Meter, Opened, Shape, Volume, shares};
 use crate::{
     clock::{Clock, Moment, Monotonic},
-    engine::{BalanceMeter, Counted, complete_balances, tcp_readings},
+    engine::{BalanceMeter, Counted, Processes, complete_balances, tcp_readings},
     error::{CANNOT_CONNECT, StartError},
     interrupt::Interrupt,
     plan::Destination,
@@ -231,7 +231,7 @@ impl Bulk {
         }
         let before = self.read_counters();
         let connections = tcp_readings(&self.plan.target);
-        let balance = BalanceMeter::start(iter::once(&self.plan.target), false);
+        let balance = BalanceMeter::start(Processes::find(iter::once(&self.plan.target), false));
         let cpu = cpu::process_time();
         self.started_at = Moment::now().nanos();
         let (volume, [seconds, first_byte_seconds]) =
