@@ -535,7 +535,7 @@ mod tests {
         let each: Vec<_> = (1..=4).map(|number| begins(number, 4)).collect();
         assert_eq!(each, [Some(0), Some(125), Some(250), Some(375)]);
         assert_eq!(begins(1000, 1000), Some(500));
-        let last = PartNumber { number: 4, of: 4 };
-        assert!(!is_turn(last, INTERVAL - nanos(LOOK)));
+        let [only, last] = [1, 4].map(|of| PartNumber { number: of, of });
+        assert!(is_turn(only, INTERVAL - 1) && !is_turn(last, INTERVAL - nanos(LOOK)));
     }
 }
