@@ -11,8 +11,8 @@ use netping_serving::Connection;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::{
-    reply_body::PART,
-    services::{Reply, Services, holding, turn},
+    reply_body::Announcement,
+    services::{Reply, Services, announcing, holding, turn},
 };
 
 /// The contents of payloads that are not longer.
@@ -72,7 +72,7 @@ impl BenchmarkService for Services {
         let length = self.response_length(request.get_ref())?;
         drop(request);
         let reserved = self.reserve(connection.as_ref(), 0, length).await?;
-        Ok(holding(response(length), reserved, PART))
+        Ok(holding(response(length), reserved, length))
     }
 
     async fn streaming_call(
@@ -81,10 +81,11 @@ impl BenchmarkService for Services {
     ) -> Reply<Self::StreamingCallStream> {
         let connection = self.begin(&request).await;
         let (services, requests) = (self.clone(), request.into_inner());
+        let announcement = Announcement::of_each();
         // The longest so far.
-        let state = (services, connection, 0);
+        let state = (services, connection, 0, announcement.next.clone());
         let responses = stream::try_unfold((state, requests), |(state, mut requests)| async move {
-            let (services, connection, longest) = state;
+            let (services, connection, longest, next) = state;
             let Some(request) = services.next_request(&mut requests).await? else {
                 return Ok(None);
             };
@@ -92,10 +93,11 @@ impl BenchmarkService for Services {
             let open = connection.as_ref();
             let _held = services.count_message(open, longest, length)?;
             turn(open, length).await;
-            let state = (services, connection, longest.max(length));
+            next.announce(length).await;
+            let state = (services, connection, longest.max(length), next);
             Ok(Some((response(length), (state, requests))))
         });
-        Ok(Response::new(Box::pin(responses)))
+        Ok(announcing(Box::pin(responses), announcement))
     }
 
     async fn streaming_from_client(
@@ -109,7 +111,7 @@ impl BenchmarkService for Services {
             length = self.response_length(&request)?;
         }
         let reserved = self.reserve(connection.as_ref(), 0, length).await?;
-        Ok(holding(response(length), reserved, PART))
+        Ok(holding(response(length), reserved, length))
     }
 
     async fn streaming_from_server(
@@ -119,7 +121,7 @@ impl BenchmarkService for Services {
         let connection = self.begin(&request).await;
         let length = self.response_length(request.get_ref())?;
         self.count_message(connection.as_ref(), 0, length)?;
-        Ok(Response::new(endless(connection, length)))
+        Ok(holding(endless(connection, length), None, length))
     }
 
     async fn streaming_both_ways(

@@ -8,6 +8,7 @@ mod deadline;
 mod direct;
 mod floor;
 mod limits;
+mod long_work;
 mod pieces;
 mod received_frames;
 mod reply_body;
@@ -43,6 +44,7 @@ use crate::{
     direct::Direct,
     floor::Floor,
     limits::Limits,
+    long_work::LongWork,
     services::{Pattern, Services},
     watched::Watched,
 };
@@ -103,11 +105,12 @@ impl GrpcArgs {
     }
 
     /// Returns the limits of the calls of a connection.
-    fn limits(&self, chassis: &Arc<Chassis>) -> Limits {
-        Limits {
+    fn limits(&self, chassis: &Arc<Chassis>) -> Arc<Limits> {
+        Arc::new(Limits {
             chassis: Arc::clone(chassis),
+            long_work: LongWork::new(self.runtime.worker_count()),
             most_held: self.most_held(),
-        }
+        })
     }
 }
 

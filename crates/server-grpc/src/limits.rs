@@ -5,10 +5,13 @@ use std::sync::Arc;
 use netping_serving::{Chassis, reply_memory::MAX_MEMORY};
 use tonic::Status;
 
+use crate::long_work::LongWork;
+
 /// The limits of all connections of a server.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Limits {
     pub chassis: Arc<Chassis>,
+    pub long_work: LongWork,
     /// Most that the calls of a connection may hold besides reserved replies, in bytes.
     pub most_held: u64,
 }

@@ -1,6 +1,7 @@
 //! A reply on its way to the connection, in parts: what it holds is counted until the socket has taken it.
 
 use std::{
+    future::poll_fn,
     mem,
     pin::Pin,
     sync::{
@@ -20,26 +21,39 @@ use tokio::time::Sleep;
 use tonic::{
     Status,
     body::Body,
-    codegen::{Body as HttpBody, http::HeaderMap},
+    codegen::{Body as HttpBody, BoxFuture, http::HeaderMap},
 };
 
-use crate::{deadline, limits::Limits};
+use crate::{deadline, limits::Limits, long_work::NextMessage};
 
 type BodyFrame = http_body::Frame<Bytes>;
 
 /// Parts of messages, in bytes: a frame's length, unless the peer allows longer ones.
 pub(crate) const PART: usize = 16 << 10;
 
-/// The memory that is reserved for a reply, which its service puts into the response's extensions.
-///
-/// The connection takes the next part before the window has room for it, and keeps it until the socket has taken it. The
-/// last part to leave ends the reservation.
+/// What a service says of its reply, in the response's extensions.
 #[derive(Debug, Clone)]
-pub(crate) struct Hold(
-    pub Reserved,
+pub(crate) struct Announcement {
+    /// The memory that is reserved for it.
+    ///
+    /// The connection takes the next part before the window has room for it, and keeps it until the socket has taken it. The
+    /// last part to leave ends the reservation.
+    pub reserved: Option<Reserved>,
     /// Length of the parts in which messages are handed over, in bytes.
-    pub usize,
-);
+    pub part: usize,
+    pub next: NextMessage,
+}
+
+impl Announcement {
+    /// Returns that of a reply of many messages, each of which is announced.
+    pub(crate) fn of_each() -> Self {
+        Self {
+            reserved: None,
+            part: PART,
+            next: NextMessage::Announced(Arc::default()),
+        }
+    }
+}
 
 /// The memory that a reply of many messages keeps to its end: tonic's buffer, which is as long as the most that came out
 /// of it at once.
@@ -87,7 +101,7 @@ enum Memory {
     None,
     /// The only message, or the first of many, is short.
     Short,
-    Reserved(Hold),
+    Reserved(Reserved),
     Kept(Arc<Kept>),
 }
 
@@ -105,16 +119,46 @@ impl AsRef<[u8]> for Part {
     }
 }
 
+/// The messages of a reply as tonic encodes them.
+enum Encoding {
+    /// On the worker's thread.
+    Here(Body),
+    /// The next one on another thread.
+    Elsewhere(BoxFuture<(Body, Polled), Status>),
+}
+
+/// What a body has returned.
+type Polled = Poll<Option<Result<BodyFrame, Status>>>;
+
+/// Asks a body for its next frame on a thread for long work.
+async fn elsewhere(
+    mut body: Body,
+    reserved: Option<Reserved>,
+    limits: Arc<Limits>,
+) -> Result<(Body, Polled), Status> {
+    let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+    let poll = move || {
+        // The reply may be dropped meanwhile.
+        let _reserved = reserved;
+        let polled = Pin::new(&mut body).poll_frame(&mut Context::from_waker(&waker));
+        (body, polled)
+    };
+    limits.long_work.run(poll).await
+}
+
 /// A reply. It is dropped when its last part has left for the connection.
 pub(crate) struct ReplyBody {
-    body: Body,
+    body: Encoding,
+    next: NextMessage,
     active: Option<Active>,
     memory: Memory,
+    /// Length of the parts of messages, in bytes.
+    part: usize,
     /// The rest of a message that was longer than a part.
     rest: Bytes,
     /// The end of the call's time, if its caller has set one.
     deadline: Option<Pin<Box<Sleep>>>,
-    limits: Limits,
+    limits: Arc<Limits>,
 }
 
 impl ReplyBody {
@@ -122,14 +166,20 @@ impl ReplyBody {
     pub(crate) fn new(
         body: Body,
         active: Option<Active>,
-        hold: Option<Hold>,
+        announcement: Option<Announcement>,
         deadline: Option<Pin<Box<Sleep>>>,
-        limits: Limits,
+        limits: Arc<Limits>,
     ) -> Self {
+        let (reserved, part, next) = match announcement {
+            Some(own) => (own.reserved, own.part, own.next),
+            None => (None, PART, NextMessage::Short),
+        };
         Self {
-            body,
+            body: Encoding::Here(body),
+            next,
             active,
-            memory: hold.map_or(Memory::None, Memory::Reserved),
+            memory: reserved.map_or(Memory::None, Memory::Reserved),
+            part,
             rest: Bytes::new(),
             deadline,
             limits,
@@ -166,13 +216,13 @@ impl ReplyBody {
 
     /// Returns the next part of a message. The rest waits for the peer.
     fn part(&mut self, mut bytes: Bytes) -> BodyFrame {
-        let (longest, reserved, taken) = match &self.memory {
-            Memory::None | Memory::Short => (PART, None, None),
-            Memory::Reserved(Hold(reserved, part)) => (*part, Some(reserved.clone()), None),
-            Memory::Kept(kept) => (PART, None, Some(Taken::new(kept))),
+        let (reserved, taken) = match &self.memory {
+            Memory::None | Memory::Short => (None, None),
+            Memory::Reserved(reserved) => (Some(reserved.clone()), None),
+            Memory::Kept(kept) => (None, Some(Taken::new(kept))),
         };
-        if bytes.len() > longest {
-            self.rest = bytes.split_off(longest);
+        if bytes.len() > self.part {
+            self.rest = bytes.split_off(self.part);
         }
         if let Some(active) = &mut self.active {
             active.wait.set(true);
@@ -186,10 +236,43 @@ impl ReplyBody {
         }))
     }
 
+    /// Asks for the next frame, here or, if it has a long message, on another thread.
+    fn poll_encoding(&mut self, cx: &mut Context<'_>) -> Polled {
+        loop {
+            match &mut self.body {
+                Encoding::Here(body) if !self.next.is_long() => {
+                    let polled = Pin::new(body).poll_frame(cx);
+                    // The service may have announced a long message.
+                    if polled.is_ready() || !self.next.is_long() {
+                        return polled;
+                    }
+                }
+                Encoding::Here(body) => {
+                    let body = mem::replace(body, Body::empty());
+                    let reserved = match &self.memory {
+                        Memory::Reserved(reserved) => Some(reserved.clone()),
+                        _ => None,
+                    };
+                    let polling = elsewhere(body, reserved, Arc::clone(&self.limits));
+                    self.body = Encoding::Elsewhere(Box::pin(polling));
+                }
+                Encoding::Elsewhere(polling) => {
+                    let polled = ready!(polling.as_mut().poll(cx));
+                    let (body, polled) = match polled {
+                        Ok(own) => own,
+                        Err(status) => (Body::empty(), Poll::Ready(Some(Err(status)))),
+                    };
+                    self.body = Encoding::Here(body);
+                    return polled;
+                }
+            }
+        }
+    }
+
     /// Ends the reply with this status.
     fn end(&mut self, status: &Status) -> Result<BodyFrame, Status> {
         self.deadline = None;
-        self.body = Body::empty();
+        self.body = Encoding::Here(Body::empty());
         let mut trailers = HeaderMap::new();
         status.add_header(&mut trailers)?;
         Ok(BodyFrame::trailers(trailers))
@@ -216,7 +299,7 @@ impl HttpBody for ReplyBody {
         if let Memory::Kept(kept) = &self.memory {
             ready!(kept.poll_left(cx));
         }
-        let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) else {
+        let Poll::Ready(frame) = self.poll_encoding(cx) else {
             // It waits for the service.
             if let Some(active) = &mut self.active {
                 active.wait.set(false);
@@ -233,17 +316,96 @@ impl HttpBody for ReplyBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
+        let Encoding::Here(body) = &self.body else {
+            return false;
+        };
+        self.rest.is_empty() && body.is_end_stream()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::VecDeque;
+    use std::{
+        collections::VecDeque,
+        sync::mpsc::{self, Receiver},
+        thread::{self, ThreadId},
+    };
 
     use netping_serving::{Accepted, testing::accepted};
 
     use super::*;
+    use crate::long_work::{LONG, LongWork};
+
+    /// A message that tells the thread on which it is made, until the test ends it; before that, it may be announced as
+    /// long.
+    struct Threads {
+        announces: Option<NextMessage>,
+        made_on: mpsc::Sender<ThreadId>,
+        end: Receiver<()>,
+    }
+
+    impl HttpBody for Threads {
+        type Data = Bytes;
+        type Error = Status;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+        ) -> Poll<Option<Result<BodyFrame, Status>>> {
+            if let Some(next) = self.announces.take() {
+                let mut announcing = Box::pin(async move { next.announce(LONG).await });
+                assert!(announcing.as_mut().poll(cx).is_pending());
+                return Poll::Pending;
+            }
+            self.made_on.send(thread::current().id()).unwrap();
+            self.end.recv().unwrap();
+            Poll::Ready(Some(Ok(BodyFrame::data(Bytes::from_static(b"m")))))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_long_message_is_made_on_another_thread() {
+        for next in [
+            NextMessage::Short,
+            NextMessage::Long,
+            NextMessage::Announced(Arc::default()),
+        ] {
+            let (accepted, chassis, _) = accepted();
+            let announcement = Announcement {
+                reserved: accepted.connection().reserve(LONG).await.unwrap(),
+                part: PART,
+                next: next.clone(),
+            };
+            let reserved = announcement.reserved.clone().unwrap();
+            let (made_on, thread) = mpsc::channel();
+            let (end, ended) = mpsc::channel();
+            let is_short = matches!(next, NextMessage::Short);
+            let body = Body::new(Threads {
+                announces: Some(next).filter(|next| matches!(next, NextMessage::Announced(_))),
+                made_on,
+                end: ended,
+            });
+            let limits = limits(chassis, 0);
+            let mut reply = ReplyBody::new(body, None, Some(announcement), None, limits);
+            if is_short {
+                end.send(()).unwrap();
+            }
+            assert_eq!(poll(&mut reply).is_pending(), !is_short);
+            assert_eq!(thread.recv().unwrap() == thread::current().id(), is_short);
+            drop(reply);
+            // What is made of a reply that nobody wants any more is counted until it is made.
+            assert_eq!(Arc::strong_count(&reserved), if is_short { 1 } else { 2 });
+            let _ = end.send(());
+        }
+    }
+
+    fn limits(chassis: Arc<netping_serving::Chassis>, most_held: u64) -> Arc<Limits> {
+        Arc::new(Limits {
+            chassis,
+            long_work: LongWork::new(1),
+            most_held,
+        })
+    }
 
     /// Messages that are there at once.
     struct Messages(VecDeque<Bytes>);
@@ -267,7 +429,7 @@ mod tests {
         let messages = lengths.iter().map(|length| Bytes::from(vec![7; *length]));
         let body = Body::new(Messages(messages.collect()));
         let active = Active::begin(accepted.connection());
-        let limits = Limits { chassis, most_held };
+        let limits = limits(chassis, most_held);
         let reply = ReplyBody::new(body, Some(active), None, None, limits);
         (reply, accepted)
     }

@@ -3,6 +3,7 @@
 use std::{
     mem,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Instant,
 };
@@ -36,7 +37,7 @@ pub(crate) struct RequestBody<B> {
     overdue: Option<Pin<Box<Sleep>>>,
     messages: Messages,
     memory: Option<Held>,
-    limits: Limits,
+    limits: Arc<Limits>,
 }
 
 /// The messages of a request, as they come: a flag and a length of four bytes before each.
@@ -80,7 +81,7 @@ impl<B> RequestBody<B> {
         body: B,
         is_conversation: bool,
         connection: Option<&Connection>,
-        limits: Limits,
+        limits: Arc<Limits>,
     ) -> Self {
         Self {
             body,

@@ -26,7 +26,8 @@ use tonic::{Code, Request, Response, Status, Streaming};
 use crate::{
     GrpcArgs,
     limits::Limits,
-    reply_body::{Hold, PART},
+    long_work::{LONG, NextMessage},
+    reply_body::{Announcement, PART},
 };
 
 /// Offset of a bulk stream's chunk within a page, in bytes. tonic copies the chunk to a few bytes
@@ -38,7 +39,7 @@ const PAGE_OFFSET: usize = 128;
 /// The state of all RPCs.
 #[derive(Debug, Clone)]
 pub(crate) struct Services {
-    pub limits: Limits,
+    pub limits: Arc<Limits>,
     pub args: GrpcArgs,
     pub pattern: Pattern,
 }
@@ -145,7 +146,7 @@ const BULK_PART: usize = 512 << 10;
 
 /// Length from which on a bulk stream is long, in bytes: its peer has taken most of it when only a part
 /// is left.
-const LONG: u64 = 8 << 20;
+const LONG_STREAM: u64 = 8 << 20;
 
 /// Bytes of short messages that tonic hands over at once.
 const TOGETHER: usize = 32 << 10;
@@ -156,12 +157,27 @@ const QUEUED: usize = 400 << 10;
 /// The reply to a request.
 pub(crate) type Reply<T> = Result<Response<T>, Status>;
 
-/// Returns a reply that holds the memory reserved for it until it has left.
-pub(crate) fn holding<T>(message: T, reserved: Option<Reserved>, part: usize) -> Response<T> {
-    let mut response = Response::new(message);
-    if let Some(reserved) = reserved {
-        response.extensions_mut().insert(Hold(reserved, part));
+/// Returns a reply whose messages have this length, and which holds the memory reserved for it until it has left.
+pub(crate) fn holding<T>(message: T, reserved: Option<Reserved>, length: usize) -> Response<T> {
+    let next = NextMessage::of(length);
+    if reserved.is_none() && !next.is_long() {
+        return Response::new(message);
     }
+    let part = PART;
+    announcing(
+        message,
+        Announcement {
+            reserved,
+            part,
+            next,
+        },
+    )
+}
+
+/// Returns a reply of which this is said.
+pub(crate) fn announcing<T>(message: T, announcement: Announcement) -> Response<T> {
+    let mut response = Response::new(message);
+    response.extensions_mut().insert(announcement);
     response
 }
 
@@ -188,13 +204,8 @@ pub(crate) async fn turn(connection: Option<&Arc<Connection>>, bytes: usize) {
     }
 }
 
-/// Returns the answer of this length to a message. A long one is made in several turns of the connection, and tonic
-/// encodes it in the last of them.
-async fn answer(
-    message: EchoRequest,
-    length: usize,
-    connection: Option<&Arc<Connection>>,
-) -> EchoResponse {
+/// Returns the answer of this length to a message.
+fn answer(message: EchoRequest, length: usize) -> EchoResponse {
     let EchoRequest {
         mut input,
         response_bytes,
@@ -214,15 +225,8 @@ async fn answer(
     };
     let mut output = String::with_capacity(length);
     while output.len() < length {
-        let end = length.min(output.len() + BULK_PART);
-        while output.len() < end {
-            let most = unit.len().min(length - output.len());
-            output.push_str(&unit[..most]);
-        }
-        if length >= BULK_PART {
-            let is_whole = output.len() == length;
-            turn(connection, if is_whole { length } else { BULK_PART }).await;
-        }
+        let most = unit.len().min(length - output.len());
+        output.push_str(&unit[..most]);
     }
     EchoResponse { output }
 }
@@ -234,6 +238,7 @@ struct Conversation {
     connection: Option<Arc<Connection>>,
     /// Length of the longest answer so far.
     longest: usize,
+    next: NextMessage,
 }
 
 impl Conversation {
@@ -252,7 +257,8 @@ impl Conversation {
         let _held = services.count_message(connection, self.longest, length)?;
         turn(connection, length).await;
         self.longest = self.longest.max(length);
-        Ok(Some(answer(message, length, connection).await))
+        self.next.announce(length).await;
+        Ok(Some(answer(message, length)))
     }
 }
 
@@ -299,7 +305,8 @@ impl Echo for Services {
         let length = request.bytes as usize;
         self.check_length("a message", length)?;
         self.count_message(connection.as_ref(), 0, length)?;
-        Ok(Response::new(Box::pin(self.ticks(&request, connection))))
+        let ticks: Self::WatchStream = Box::pin(self.ticks(&request, connection));
+        Ok(holding(ticks, None, length))
     }
 
     async fn echo(&self, request: Request<EchoRequest>) -> Reply<EchoResponse> {
@@ -308,22 +315,29 @@ impl Echo for Services {
         let length = self.answer_length(&message)?;
         let came = message.input.len();
         let reserved = self.reserve(connection.as_ref(), came, length).await?;
-        let answer = answer(message, length, connection.as_ref()).await;
-        Ok(holding(answer, reserved, PART))
+        let answer = if length < LONG {
+            answer(message, length)
+        } else {
+            let answer = move || answer(message, length);
+            self.limits.long_work.run(answer).await?
+        };
+        Ok(holding(answer, reserved, length))
     }
 
     async fn chat(&self, request: Request<Streaming<EchoRequest>>) -> Reply<Self::ChatStream> {
+        let announcement = Announcement::of_each();
         let conversation = Conversation {
             services: self.clone(),
             connection: request.extensions().get().cloned(),
             messages: request.into_inner(),
             longest: 0,
+            next: announcement.next.clone(),
         };
         let answers = stream::try_unfold(conversation, |mut conversation| async move {
             let answer = conversation.next().await?;
             Ok(answer.map(|answer| (answer, conversation)))
         });
-        Ok(Response::new(Box::pin(answers)))
+        Ok(announcing(Box::pin(answers), announcement))
     }
 }
 
@@ -334,7 +348,7 @@ impl Hello for Services {
         let message = message::say(request.into_inner());
         let length = message.encoded_len();
         let reserved = self.reserve(connection.as_ref(), length, length).await?;
-        Ok(holding(message, reserved, PART))
+        Ok(holding(message, reserved, length))
     }
 }
 
@@ -360,7 +374,7 @@ impl DataService for Services {
         let most = left.min(most as u64) as usize;
         let reserved = self.reserve(connection.as_ref(), 0, most).await?;
         let pattern = self.pattern.of(longest);
-        let part = if left < LONG { PART } else { BULK_PART };
+        let part = if left < LONG_STREAM { PART } else { BULK_PART };
         let messages = std::iter::from_fn(move || {
             let length = left.min(chunk as u64);
             left -= length;
@@ -368,7 +382,13 @@ impl DataService for Services {
             (length > 0).then_some(Ok(DataResponse { data }))
         });
         let messages: Self::GiveMeDataStream = Box::pin(tokio_stream::iter(messages));
-        Ok(holding(messages, reserved, part))
+        let next = NextMessage::of(longest);
+        let announcement = Announcement {
+            reserved,
+            part,
+            next,
+        };
+        Ok(announcing(messages, announcement))
     }
 
     async fn take_my_data(&self, request: Request<Streaming<DataResponse>>) -> Reply<DataReceived> {
@@ -386,7 +406,7 @@ impl DataService for Services {
 
 #[cfg(test)]
 mod tests {
-    use std::{pin::pin, task::Waker};
+    use std::{pin::pin, sync::mpsc, task::Waker};
 
     use clap::{Args, Command, FromArgMatches};
     use netping_serving::{Chassis, testing::accepted};
@@ -427,24 +447,54 @@ mod tests {
         message().await;
     }
 
-    #[tokio::test]
-    async fn a_long_answer_is_made_in_turns() {
-        let (accepted, ..) = accepted();
-        let answer = |input: &str, length: usize| {
+    #[test]
+    fn an_answer_repeats_its_message() {
+        for input in ["", "abc", &"0123456789".repeat(1000)] {
+            let length = 2 * BULK_PART + 1;
             let message = EchoRequest {
                 input: input.to_owned(),
                 response_bytes: length as u32,
             };
-            answer(message, length, Some(accepted.connection()))
-        };
-        for input in ["", "abc", &"0123456789".repeat(1000)] {
-            let length = 2 * BULK_PART + 1;
-            assert!(answer(input, length).now_or_never().is_none());
             let mut expected = Vec::new();
             payload::repeat_into(input.as_bytes(), length, &mut expected);
-            assert!(answer(input, length).await.output.as_bytes() == expected);
-            assert!(answer(input, 100 << 10).now_or_never().is_some());
+            if input.is_empty() {
+                expected = vec![b'x'; length];
+            }
+            assert!(answer(message, length).output.as_bytes() == expected);
         }
+    }
+
+    #[tokio::test]
+    async fn a_long_answer_is_made_and_encoded_elsewhere() {
+        let (_, chassis, _) = accepted();
+        let mut services = services(&chassis);
+        services.args.max_message = LONG;
+        let echo = |length: usize| {
+            services.echo(Request::new(EchoRequest {
+                input: "x".to_owned(),
+                response_bytes: length as u32,
+            }))
+        };
+        // All threads for it are busy.
+        let ends: Vec<_> = (0..services.args.runtime.worker_count())
+            .map(|_| {
+                let (end, ended) = mpsc::channel::<()>();
+                let work = services.limits.long_work.clone();
+                tokio::spawn(async move { work.run(move || ended.recv()).await });
+                end
+            })
+            .collect();
+        tokio::task::yield_now().await;
+        let short = echo(LONG - 1).now_or_never().unwrap().unwrap();
+        assert!(short.extensions().get::<Announcement>().is_none());
+        let mut long = pin!(echo(LONG));
+        let mut cx = std::task::Context::from_waker(Waker::noop());
+        assert!(long.as_mut().poll(&mut cx).is_pending());
+        drop(ends);
+        let long = long.await.unwrap();
+        let announced = long.extensions().get::<Announcement>();
+        assert!(announced.is_some_and(|own| own.next.is_long()));
+        assert_eq!(long.get_ref().output.len(), LONG);
     }
 
     #[tokio::test]

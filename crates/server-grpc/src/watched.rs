@@ -42,7 +42,7 @@ static TIMEOUT: HeaderName = HeaderName::from_static(deadline::TIMEOUT);
 #[derive(Clone)]
 pub(crate) struct Watched<S> {
     pub routes: S,
-    pub limits: Limits,
+    pub limits: Arc<Limits>,
     pub left: Left,
 }
 
@@ -62,14 +62,14 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let connection = request.extensions().get::<Arc<Connection>>().cloned();
         let active = connection.as_ref().map(Active::begin);
-        let limits = self.limits.clone();
+        let limits = Arc::clone(&self.limits);
         let timeout = request.headers().get(&TIMEOUT);
         let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
         let deadline = deadline::deadline(timeout);
         let path = request.uri().path();
         let is_conversation = path == CHAT || path.starts_with(STREAMING);
         let response = self.routes.call(request.map(|body| {
-            let limits = self.limits.clone();
+            let limits = Arc::clone(&self.limits);
             RequestBody::new(body, is_conversation, connection.as_deref(), limits)
         }));
         let answer = async move {
@@ -81,9 +81,9 @@ where
                     None => Status::deadline_exceeded(deadline::MISSED).into_http(),
                 },
             };
-            let hold = response.extensions_mut().remove();
+            let announcement = response.extensions_mut().remove();
             let deadline = deadline.map(|deadline| Box::pin(sleep_until(deadline.into())));
-            Ok(response.map(|body| ReplyBody::new(body, active, hold, deadline, limits)))
+            Ok(response.map(|body| ReplyBody::new(body, active, announcement, deadline, limits)))
         };
         Call::new(Box::pin(answer), connection, &self.left)
     }

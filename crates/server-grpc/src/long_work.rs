@@ -1,0 +1,136 @@
+//! Work that takes milliseconds, on threads of its own: other requests of the worker do not wait for it.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use tokio::{
+    sync::Semaphore,
+    task::{spawn_blocking, yield_now},
+};
+use tonic::Status;
+
+/// Length from which on a message is long, in bytes. To make and encode one takes longer than to hand it to another thread.
+pub(crate) const LONG: usize = 512 << 10;
+
+/// Where long work is done.
+#[derive(Debug, Clone)]
+pub(crate) struct LongWork(Arc<Semaphore>);
+
+impl LongWork {
+    /// As much is done at the same time as there are workers: what it needs beyond its result, nobody counts.
+    pub(crate) fn new(workers: usize) -> Self {
+        Self(Arc::new(Semaphore::new(workers)))
+    }
+
+    /// Does this on another thread.
+    ///
+    /// # Errors
+    /// INTERNAL if it panics, or the server has ended.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Status> {
+        // It is never closed.
+        let permit = Arc::clone(&self.0).acquire_owned().await.ok();
+        let done = spawn_blocking(move || {
+            let _permit = permit;
+            work()
+        });
+        let done = done.await;
+        done.map_err(|error| Status::internal(format!("a long reply was not made: {error}")))
+    }
+}
+
+/// Whether the next message of a reply is long: then it is made and encoded on another thread.
+#[derive(Debug, Clone)]
+pub(crate) enum NextMessage {
+    /// All have one length.
+    Short,
+    Long,
+    /// The service announces each.
+    Announced(Arc<AtomicBool>),
+}
+
+impl NextMessage {
+    /// Returns this for a reply whose messages all have this length.
+    pub(crate) fn of(length: usize) -> Self {
+        if length < LONG {
+            Self::Short
+        } else {
+            Self::Long
+        }
+    }
+
+    /// Announces that the next message has this length, before it is made. If it is a long one after a short one, another
+    /// thread goes on from here.
+    pub(crate) async fn announce(&self, length: usize) {
+        let Self::Announced(is_long) = self else {
+            return;
+        };
+        let now = length >= LONG;
+        let before = is_long.swap(now, Ordering::Relaxed);
+        if now && !before {
+            yield_now().await;
+        }
+    }
+
+    /// Returns true for a long one.
+    pub(crate) fn is_long(&self) -> bool {
+        match self {
+            Self::Short => false,
+            Self::Long => true,
+            Self::Announced(is_long) => is_long.load(Ordering::Relaxed),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        pin::pin,
+        sync::mpsc,
+        task::{Context, Waker},
+    };
+
+    use futures_util::FutureExt;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn as_much_is_done_at_once_as_there_are_workers() {
+        let work = LongWork::new(1);
+        let (running, runs) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
+        let mut first = pin!(work.run(move || running.send(()).and(Ok(ended.recv()))));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(first.as_mut().poll(&mut cx).is_pending());
+        runs.recv().unwrap();
+        assert_eq!(work.0.available_permits(), 0);
+        let mut second = pin!(work.run(|| 2));
+        assert!(second.as_mut().poll(&mut cx).is_pending());
+        end.send(1).unwrap();
+        assert_eq!(first.await.unwrap(), Ok(Ok(1)));
+        assert_eq!(second.await.unwrap(), 2);
+        assert_eq!(work.0.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn work_that_panics_ends_its_call_alone() {
+        let work = LongWork::new(1);
+        let failed: Result<(), Status> = work.run(|| panic!("a test")).await;
+        assert_eq!(failed.unwrap_err().code(), tonic::Code::Internal);
+        assert_eq!(work.run(|| 1).await.unwrap(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_long_message_after_a_short_one_goes_on_elsewhere() {
+        let next = NextMessage::Announced(Arc::default());
+        assert!(next.announce(LONG - 1).now_or_never().is_some() && !next.is_long());
+        assert!(next.announce(LONG).now_or_never().is_none() && next.is_long());
+        assert!(next.announce(LONG).now_or_never().is_some() && next.is_long());
+        assert!(next.announce(0).now_or_never().is_some() && !next.is_long());
+        assert!(NextMessage::of(LONG).is_long() && !NextMessage::of(LONG - 1).is_long());
+    }
+}
