@@ -63,16 +63,20 @@ impl NextMessage {
         }
     }
 
-    /// Announces that the next message has this length, before it is made. If it is a long one after a short one, another
-    /// thread goes on from here.
+    /// Announces that the next message has this length, before it is made. If it is long, another thread goes on from here.
     pub(crate) async fn announce(&self, length: usize) {
-        let Self::Announced(is_long) = self else {
-            return;
-        };
-        let now = length >= LONG;
-        let before = is_long.swap(now, Ordering::Relaxed);
-        if now && !before {
+        if let Self::Announced(is_long) = self
+            && length >= LONG
+        {
+            is_long.store(true, Ordering::Relaxed);
             yield_now().await;
+        }
+    }
+
+    /// Ends an announcement: the message is made.
+    pub(crate) fn end(&self) {
+        if let Self::Announced(is_long) = self {
+            is_long.store(false, Ordering::Relaxed);
         }
     }
 
@@ -125,12 +129,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_message_after_a_short_one_goes_on_elsewhere() {
+    async fn a_long_message_is_announced_until_it_is_made() {
         let next = NextMessage::Announced(Arc::default());
         assert!(next.announce(LONG - 1).now_or_never().is_some() && !next.is_long());
         assert!(next.announce(LONG).now_or_never().is_none() && next.is_long());
-        assert!(next.announce(LONG).now_or_never().is_some() && next.is_long());
-        assert!(next.announce(0).now_or_never().is_some() && !next.is_long());
+        next.end();
+        assert!(!next.is_long());
         assert!(NextMessage::of(LONG).is_long() && !NextMessage::of(LONG - 1).is_long());
     }
 }

@@ -263,6 +263,12 @@ impl ReplyBody {
                         Err(status) => (Body::empty(), Poll::Ready(Some(Err(status)))),
                     };
                     self.body = Encoding::Here(body);
+                    if polled.is_ready() {
+                        self.next.end();
+                    } else {
+                        // It may have been woken while the other thread had it.
+                        cx.waker().wake_by_ref();
+                    }
                     return polled;
                 }
             }
@@ -327,11 +333,15 @@ impl HttpBody for ReplyBody {
 mod tests {
     use std::{
         collections::VecDeque,
+        pin::pin,
         sync::mpsc::{self, Receiver},
         thread::{self, ThreadId},
+        time::Duration,
     };
 
+    use futures_util::FutureExt;
     use netping_serving::{Accepted, testing::accepted};
+    use tokio::time::timeout;
 
     use super::*;
     use crate::long_work::{LONG, LongWork};
@@ -397,6 +407,44 @@ mod tests {
             assert_eq!(Arc::strong_count(&reserved), if is_short { 1 } else { 2 });
             let _ = end.send(());
         }
+    }
+
+    /// A message at the second time of asking, of which nobody is told.
+    struct Second(bool);
+
+    impl HttpBody for Second {
+        type Data = Bytes;
+        type Error = Status;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<BodyFrame, Status>>> {
+            if mem::replace(&mut self.0, true) {
+                Poll::Ready(Some(Ok(BodyFrame::data(Bytes::from_static(b"m")))))
+            } else {
+                Poll::Pending
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_that_came_while_the_other_thread_asked_is_not_missed() {
+        let (_, chassis, _) = accepted();
+        let next = NextMessage::Announced(Arc::default());
+        assert!(pin!(next.announce(LONG)).now_or_never().is_none());
+        let announcement = Announcement {
+            next: next.clone(),
+            ..Announcement::of_each()
+        };
+        let limits = limits(chassis, 0);
+        let body = Body::new(Second(false));
+        let mut reply = ReplyBody::new(body, None, Some(announcement), None, limits);
+        let frame = poll_fn(|cx| Pin::new(&mut reply).poll_frame(cx));
+        let frame = timeout(Duration::from_mins(1), frame).await.unwrap();
+        assert!(frame.is_some_and(|frame| frame.is_ok()));
+        // The next one is made here, unless it is announced.
+        assert!(!next.is_long());
     }
 
     fn limits(chassis: Arc<netping_serving::Chassis>, most_held: u64) -> Arc<Limits> {

@@ -268,6 +268,7 @@ impl Services {
         &self,
         request: &WatchRequest,
         connection: Option<Arc<Connection>>,
+        next: &NextMessage,
     ) -> impl Stream<Item = Result<Tick, Status>> + use<> {
         let WatchRequest {
             period_us,
@@ -278,6 +279,7 @@ impl Services {
         let period = Duration::from_micros(period_us.into());
         let begun = clock::now();
         let padding = self.pattern.of(bytes as usize);
+        let next = next.clone();
         // Where all are skipped, nobody counts them.
         let count = if skipped == 1 { 0 } else { count };
         let numbers =
@@ -285,9 +287,11 @@ impl Services {
         stream::iter(numbers).then(move |number| {
             let after = period * number;
             let (padding, connection) = (padding.clone(), connection.clone());
+            let next = next.clone();
             async move {
                 time::sleep_until((begun + after).into()).await;
                 turn(connection.as_ref(), padding.len()).await;
+                next.announce(padding.len()).await;
                 Ok(Tick { number, padding })
             }
         })
@@ -305,8 +309,9 @@ impl Echo for Services {
         let length = request.bytes as usize;
         self.check_length("a message", length)?;
         self.count_message(connection.as_ref(), 0, length)?;
-        let ticks: Self::WatchStream = Box::pin(self.ticks(&request, connection));
-        Ok(holding(ticks, None, length))
+        let announcement = Announcement::of_each();
+        let ticks = self.ticks(&request, connection, &announcement.next);
+        Ok(announcing(Box::pin(ticks), announcement))
     }
 
     async fn echo(&self, request: Request<EchoRequest>) -> Reply<EchoResponse> {
@@ -439,7 +444,8 @@ mod tests {
             bytes: 80 << 10,
             skipped: 0,
         };
-        let mut ticks = pin!(services.ticks(&request, Some(connection.clone())));
+        let mut ticks =
+            pin!(services.ticks(&request, Some(connection.clone()), &NextMessage::Short));
         assert!(ticks.next().await.is_some());
         // It has taken a part of this turn.
         assert!(single().now_or_never().is_none() && message().now_or_never().is_none());
