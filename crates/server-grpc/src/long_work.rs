@@ -43,7 +43,7 @@ impl LongWork {
     }
 }
 
-/// Whether the next message of a reply is long: then it is made and encoded on another thread.
+/// The length of a reply's next message: a long one is made and encoded on another thread.
 #[derive(Debug, Clone)]
 pub(crate) enum NextMessage {
     /// All have one length.

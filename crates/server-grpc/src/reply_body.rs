@@ -31,7 +31,7 @@ type BodyFrame = http_body::Frame<Bytes>;
 /// Parts of messages, in bytes: a frame's length, unless the peer allows longer ones.
 pub(crate) const PART: usize = 16 << 10;
 
-/// What a service says of its reply, in the response's extensions.
+/// A service's word on its reply, in the response's extensions.
 #[derive(Debug, Clone)]
 pub(crate) struct Announcement {
     /// The memory that is reserved for it.
@@ -127,7 +127,7 @@ enum Encoding {
     Elsewhere(BoxFuture<(Body, Polled), Status>),
 }
 
-/// What a body has returned.
+/// The answer of a body that was asked for its next frame.
 type Polled = Poll<Option<Result<BodyFrame, Status>>>;
 
 /// Asks a body for its next frame on a thread for long work.

@@ -41,8 +41,8 @@ use crate::{
 /// Time after an interrupt in which replies are still awaited.
 const INTERRUPTED_DRAIN: Duration = Duration::from_secs(1);
 
-/// What takes milliseconds to find, which no request must wait for: it is known before requests begin, and before the
-/// moment of a common start.
+/// The connections and processes of a step, and memory for its wake-ups. To find them takes milliseconds, which no request
+/// must wait for: it is done before requests begin, and before the moment of a common start.
 pub struct Prepared {
     /// The account of the connections so far.
     opened: PathReadings,
@@ -74,7 +74,7 @@ pub struct Running<'a> {
     hiccups: Option<HiccupMeter>,
     /// The machine's counters at the window's start.
     host: HostCounters,
-    /// What the window's start needs.
+    /// Processes and memory for the window's start; `None` once that has come.
     prepared: Option<Prepared>,
     /// Runs as long.
     balance: Option<BalanceMeter>,
