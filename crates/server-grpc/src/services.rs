@@ -323,7 +323,12 @@ impl Echo for Services {
         let answer = if length < LONG {
             answer(message, length)
         } else {
-            let answer = move || answer(message, length);
+            // The call may end meanwhile.
+            let held = reserved.clone();
+            let answer = move || {
+                let _held = held;
+                answer(message, length)
+            };
             self.limits.long_work.run(answer).await?
         };
         Ok(holding(answer, reserved, length))
