@@ -420,6 +420,7 @@ mod tests {
 
     use clap::{Args, Command, FromArgMatches};
     use netping_serving::{Chassis, testing::accepted};
+    use tokio::{runtime, task::spawn_blocking};
 
     use super::*;
 
@@ -456,6 +457,25 @@ mod tests {
         assert!(single().now_or_never().is_none() && message().now_or_never().is_none());
         assert!(single().await.is_ok());
         message().await;
+    }
+
+    #[tokio::test]
+    async fn a_ticker_announces_its_long_messages() {
+        let (_, chassis, _) = accepted();
+        let services = services(&chassis);
+        let next = NextMessage::Announced(Arc::default());
+        let request = WatchRequest {
+            period_us: 0,
+            count: 1,
+            bytes: LONG as u32,
+            skipped: 0,
+        };
+        let mut ticks = pin!(services.ticks(&request, None, &next));
+        while !next.is_long() {
+            assert!(ticks.next().now_or_never().is_none());
+            tokio::task::yield_now().await;
+        }
+        assert!(ticks.next().await.is_some());
     }
 
     #[test]
@@ -506,6 +526,38 @@ mod tests {
         let announced = long.extensions().get::<Announcement>();
         assert!(announced.is_some_and(|own| own.next.is_long()));
         assert_eq!(long.get_ref().output.len(), LONG);
+    }
+
+    #[test]
+    fn a_long_answer_that_nobody_wants_is_counted_until_it_is_made() {
+        let mut runtime = runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().max_blocking_threads(1).build();
+        runtime.unwrap().block_on(async {
+            let (accepted, chassis, _) = accepted();
+            let connection = accepted.connection();
+            let mut services = services(&chassis);
+            services.args.max_message = LONG;
+            let (end, ended) = mpsc::channel::<()>();
+            let busy = spawn_blocking(move || ended.recv());
+            let mut request = Request::new(EchoRequest {
+                input: String::new(),
+                response_bytes: LONG as u32,
+            });
+            request.extensions_mut().insert(connection.clone());
+            let mut call = services.echo(request);
+            // First it waits for its turn.
+            for _ in 0..2 {
+                assert!(call.as_mut().now_or_never().is_none());
+            }
+            drop(call);
+            let all = || connection.reserve(64 << 20);
+            assert!(all().now_or_never().is_none());
+            drop(end);
+            assert!(busy.await.unwrap().is_err());
+            // The only thread makes the answer first.
+            spawn_blocking(|| ()).await.unwrap();
+            assert!(all().now_or_never().is_some_and(|all| all.is_ok()));
+        });
     }
 
     #[tokio::test]
