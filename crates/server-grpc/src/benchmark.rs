@@ -68,10 +68,11 @@ impl BenchmarkService for Services {
     type StreamingBothWaysStream = Responses;
 
     async fn unary_call(&self, request: Request<SimpleRequest>) -> Reply<SimpleResponse> {
-        let connection = self.begin(&request).await;
-        let length = self.response_length(request.get_ref())?;
+        let (_, extensions, request) = request.into_parts();
+        let connection = self.begin(&extensions).await;
+        let length = self.response_length(&request)?;
         drop(request);
-        let reserved = self.reserve(connection.as_ref(), 0, length).await?;
+        let reserved = self.reserve(connection, 0, length).await?;
         Ok(holding(response(length), reserved, length))
     }
 
@@ -79,7 +80,7 @@ impl BenchmarkService for Services {
         &self,
         request: Request<Streaming<SimpleRequest>>,
     ) -> Reply<Self::StreamingCallStream> {
-        let connection = self.begin(&request).await;
+        let connection = self.begin(request.extensions()).await.cloned();
         let (services, requests) = (self.clone(), request.into_inner());
         let announcement = Announcement::of_each();
         // The longest so far.
@@ -104,13 +105,13 @@ impl BenchmarkService for Services {
         &self,
         request: Request<Streaming<SimpleRequest>>,
     ) -> Reply<SimpleResponse> {
-        let connection = self.begin(&request).await;
-        let mut requests = request.into_inner();
+        let (_, extensions, mut requests) = request.into_parts();
+        let connection = self.begin(&extensions).await;
         let mut length = 0;
         while let Some(request) = self.next_request(&mut requests).await? {
             length = self.response_length(&request)?;
         }
-        let reserved = self.reserve(connection.as_ref(), 0, length).await?;
+        let reserved = self.reserve(connection, 0, length).await?;
         Ok(holding(response(length), reserved, length))
     }
 
@@ -118,25 +119,25 @@ impl BenchmarkService for Services {
         &self,
         request: Request<SimpleRequest>,
     ) -> Reply<Self::StreamingFromServerStream> {
-        let connection = self.begin(&request).await;
+        let connection = self.begin(request.extensions()).await;
         let length = self.response_length(request.get_ref())?;
-        self.count_message(connection.as_ref(), 0, length)?;
-        Ok(holding(endless(connection, length), None, length))
+        self.count_message(connection, 0, length)?;
+        Ok(holding(endless(connection.cloned(), length), None, length))
     }
 
     async fn streaming_both_ways(
         &self,
         request: Request<Streaming<SimpleRequest>>,
     ) -> Reply<Self::StreamingBothWaysStream> {
-        let connection = self.begin(&request).await;
-        let mut requests = request.into_inner();
+        let (_, extensions, mut requests) = request.into_parts();
+        let connection = self.begin(&extensions).await;
         let Some(first) = self.next_request(&mut requests).await? else {
             return Ok(Response::new(Box::pin(stream::empty())));
         };
         let length = self.response_length(&first)?;
-        self.count_message(connection.as_ref(), 0, length)?;
+        self.count_message(connection, 0, length)?;
         let services = self.clone();
-        let mut responses = endless(connection, length);
+        let mut responses = endless(connection.cloned(), length);
         // Requests are read beside the responses, and only their end matters.
         let responses = stream::poll_fn(move |cx| {
             loop {

@@ -16,16 +16,20 @@ type Answer<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 pub(crate) struct Call<T: 'static> {
     answer: Option<Answer<T>>,
     connection: Option<Arc<Connection>>,
-    left: Left,
+    left: &'static Left,
 }
 
 impl<T: 'static> Call<T> {
     /// Begins a call on a connection, if that is known.
-    pub(crate) fn new(answer: Answer<T>, connection: Option<Arc<Connection>>, left: &Left) -> Self {
+    pub(crate) fn new(
+        answer: Answer<T>,
+        connection: Option<Arc<Connection>>,
+        left: &'static Left,
+    ) -> Self {
         Self {
             answer: Some(answer),
             connection,
-            left: left.clone(),
+            left,
         }
     }
 
@@ -60,12 +64,15 @@ impl<T: 'static> Drop for Call<T> {
 /// The most calls that are dropped in one turn.
 const MOST_DROPPED: usize = 32;
 
-/// The calls of a server that their connections have left.
-#[derive(Clone, Default)]
-pub(crate) struct Left(Arc<Mutex<Vec<Box<dyn Send>>>>);
+/// Calls that their connections have left.
+#[derive(Default)]
+pub(crate) struct Left(Mutex<Vec<Box<dyn Send>>>);
+
+/// Those of the process: with one reference for all, no call has to count its own.
+pub(crate) static LEFT: Left = Left(Mutex::new(Vec::new()));
 
 impl Left {
-    fn push(&self, call: impl Send + 'static) {
+    fn push(&'static self, call: impl Send + 'static) {
         // Without a runtime nobody has to wait.
         let Ok(runtime) = Handle::try_current() else {
             return;
@@ -74,7 +81,7 @@ impl Left {
         let was_empty = calls.is_empty();
         calls.push(Box::new(call));
         if was_empty {
-            runtime.spawn(self.clone().drop_all());
+            runtime.spawn(self.drop_all());
         }
     }
 
@@ -84,7 +91,7 @@ impl Left {
         calls.split_off(rest)
     }
 
-    async fn drop_all(self) {
+    async fn drop_all(&'static self) {
         while !self.some().is_empty() {
             yield_now().await;
         }
@@ -116,7 +123,7 @@ mod tests {
         let (accepted, ..) = accepted();
         let connection = accepted.connection();
         let (polled, dropped) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
-        let left = Left::default();
+        let left: &_ = Box::leak(Box::default());
         let call = || {
             let (polled, counted) = (Arc::clone(&polled), Counted(Arc::clone(&dropped)));
             let answer = poll_fn(move |_| {
@@ -124,7 +131,7 @@ mod tests {
                 polled.fetch_add(1, Ordering::Relaxed);
                 Poll::Pending
             });
-            Call::new(Box::pin(answer), Some(Arc::clone(connection)), &left)
+            Call::new(Box::pin(answer), Some(Arc::clone(connection)), left)
         };
         let count = 10 * MOST_DROPPED;
         let mut calls: Vec<Call<()>> = (0..count).map(|_| call()).collect();

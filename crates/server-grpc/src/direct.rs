@@ -15,18 +15,19 @@ use tonic::{
 
 use crate::{
     GrpcArgs, MAX_LOCAL_ERROR_RESETS, Rpcs,
-    call::{Call, Left},
     connected::ConnectedStream,
+    limits::Limits,
     reply_body::ReplyBody,
     request_body::RequestBody,
     routes,
-    watched::{BENCHMARK, Watched},
+    watched::{Answered, BENCHMARK, answer},
 };
 
 /// The server of one process.
 pub(crate) struct Direct {
     builder: Builder<TokioExecutor>,
-    watched: Watched<Choice>,
+    services: Choice,
+    limits: Arc<Limits>,
     chassis: Arc<Chassis>,
 }
 
@@ -40,17 +41,13 @@ impl Direct {
             .initial_stream_window_size(args.stream_window)
             .initial_connection_window_size(args.connection_window)
             .max_frame_size(args.http2_frame);
-        let routes = Choice(Arc::new(Choices {
-            rpcs: Rpcs::new(chassis, args),
-            others: routes(chassis, args)?,
-        }));
         Ok(Self {
             builder,
-            watched: Watched {
-                routes,
-                limits: args.limits(chassis),
-                left: Left::default(),
+            services: Choice {
+                rpcs: Rpcs::new(chassis, args),
+                others: routes(chassis, args)?,
             },
+            limits: args.limits(chassis),
             chassis: Arc::clone(chassis),
         })
     }
@@ -60,7 +57,7 @@ impl Direct {
         let connection = Arc::clone(accepted.connection());
         let stream = ConnectedStream::new(accepted, Arc::clone(&self.chassis));
         let calls = Calls {
-            watched: self.watched.clone(),
+            direct: Arc::clone(&self),
             connection,
         };
         let mut serving = pin!(self.builder.serve_connection(TokioIo::new(stream), calls));
@@ -79,34 +76,34 @@ impl Direct {
 
 /// The calls of one connection.
 struct Calls {
-    watched: Watched<Choice>,
+    direct: Arc<Direct>,
     connection: Arc<Connection>,
 }
 
 impl hyper::service::Service<Request<Incoming>> for Calls {
     type Response = Response<ReplyBody>;
     type Error = Infallible;
-    type Future = Call<Result<Self::Response, Infallible>>;
+    type Future = Answered;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request
             .extensions_mut()
             .insert(Arc::clone(&self.connection));
-        self.watched.clone().call(request)
+        let Direct {
+            services, limits, ..
+        } = &*self.direct;
+        answer(&mut &*services, limits, request)
     }
 }
 
 /// The services of netping's own RPCs, chosen by a comparison, and the router for the others.
-#[derive(Debug, Clone)]
-struct Choice(Arc<Choices>);
-
 #[derive(Debug)]
-struct Choices {
+struct Choice {
     rpcs: Rpcs,
     others: Routes,
 }
 
-impl Service<Request<RequestBody<Incoming>>> for Choice {
+impl Service<Request<RequestBody<Incoming>>> for &Choice {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = BoxFuture<Response<Body>, Infallible>;
@@ -117,7 +114,7 @@ impl Service<Request<RequestBody<Incoming>>> for Choice {
     }
 
     fn call(&mut self, request: Request<RequestBody<Incoming>>) -> Self::Future {
-        let Choices { rpcs, others } = &*self.0;
+        let Choice { rpcs, others } = self;
         let path = request.uri().path();
         if path.starts_with("/echopb.Echo/") {
             return rpcs.echo.clone().call(request);

@@ -39,7 +39,6 @@ use tokio_stream::StreamExt;
 use tonic::{service::Routes, transport::Server};
 
 use crate::{
-    call::Left,
     connected::ConnectedStream,
     direct::Direct,
     floor::Floor,
@@ -160,7 +159,6 @@ pub fn server(mut listening: Listening, args: &ServerArgs<GrpcArgs>) -> Result<T
             let watched = Watched {
                 routes: routes(&chassis, own)?,
                 limits: own.limits(&chassis),
-                left: Left::default(),
             };
             let builder = builder(own);
             let worker =

@@ -21,7 +21,7 @@ use netping_serving::{
 use prost::Message;
 use tokio::time;
 use tokio_stream::Stream;
-use tonic::{Code, Request, Response, Status, Streaming};
+use tonic::{Code, Extensions, Request, Response, Status, Streaming};
 
 use crate::{
     GrpcArgs,
@@ -65,11 +65,14 @@ impl Pattern {
 
 impl Services {
     /// Applies the synthetic load to a request and counts it on its connection, which it returns.
-    pub(crate) async fn begin<T>(&self, request: &Request<T>) -> Option<Arc<Connection>> {
+    pub(crate) async fn begin<'a>(
+        &self,
+        extensions: &'a Extensions,
+    ) -> Option<&'a Arc<Connection>> {
         self.limits.chassis.load.apply().await;
-        let connection = request.extensions().get::<Arc<Connection>>()?;
+        let connection = extensions.get::<Arc<Connection>>()?;
         connection.count_requests(1);
-        Some(Arc::clone(connection))
+        Some(connection)
     }
 
     pub(crate) fn invalid(&self, message: String) -> Status {
@@ -304,22 +307,22 @@ impl Echo for Services {
     type WatchStream = Pin<Box<dyn Stream<Item = Result<Tick, Status>> + Send>>;
 
     async fn watch(&self, request: Request<WatchRequest>) -> Reply<Self::WatchStream> {
-        let connection = self.begin(&request).await;
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
+        let connection = self.begin(&extensions).await;
         let length = request.bytes as usize;
         self.check_length("a message", length)?;
-        self.count_message(connection.as_ref(), 0, length)?;
+        self.count_message(connection, 0, length)?;
         let announcement = Announcement::of_each();
-        let ticks = self.ticks(&request, connection, &announcement.next);
+        let ticks = self.ticks(&request, connection.cloned(), &announcement.next);
         Ok(announcing(Box::pin(ticks), announcement))
     }
 
     async fn echo(&self, request: Request<EchoRequest>) -> Reply<EchoResponse> {
-        let connection = self.begin(&request).await;
-        let message = request.into_inner();
+        let (_, extensions, message) = request.into_parts();
+        let connection = self.begin(&extensions).await;
         let length = self.answer_length(&message)?;
         let came = message.input.len();
-        let reserved = self.reserve(connection.as_ref(), came, length).await?;
+        let reserved = self.reserve(connection, came, length).await?;
         let answer = if length < LONG {
             answer(message, length)
         } else {
@@ -354,10 +357,11 @@ impl Echo for Services {
 #[tonic::async_trait]
 impl Hello for Services {
     async fn say(&self, request: Request<BenchmarkMessage>) -> Reply<BenchmarkMessage> {
-        let connection = self.begin(&request).await;
-        let message = message::say(request.into_inner());
+        let (_, extensions, message) = request.into_parts();
+        let connection = self.begin(&extensions).await;
+        let message = message::say(message);
         let length = message.encoded_len();
-        let reserved = self.reserve(connection.as_ref(), length, length).await?;
+        let reserved = self.reserve(connection, length, length).await?;
         Ok(holding(message, reserved, length))
     }
 }
@@ -367,8 +371,8 @@ impl DataService for Services {
     type GiveMeDataStream = Pin<Box<dyn Stream<Item = Result<DataResponse, Status>> + Send>>;
 
     async fn give_me_data(&self, request: Request<DataRequest>) -> Reply<Self::GiveMeDataStream> {
-        let connection = self.begin(&request).await;
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
+        let connection = self.begin(&extensions).await;
         let mut left = match request.total_bytes {
             0 => self.args.bulk_total,
             total => total,
@@ -382,7 +386,7 @@ impl DataService for Services {
         let longest = left.min(chunk as u64) as usize;
         let most = 2 * longest.max(TOGETHER) + QUEUED;
         let most = left.min(most as u64) as usize;
-        let reserved = self.reserve(connection.as_ref(), 0, most).await?;
+        let reserved = self.reserve(connection, 0, most).await?;
         let pattern = self.pattern.of(longest);
         let part = if left < LONG_STREAM { PART } else { BULK_PART };
         let messages = std::iter::from_fn(move || {
@@ -402,7 +406,7 @@ impl DataService for Services {
     }
 
     async fn take_my_data(&self, request: Request<Streaming<DataResponse>>) -> Reply<DataReceived> {
-        self.begin(&request).await;
+        self.begin(request.extensions()).await;
         let mut messages = request.into_inner();
         let mut received = DataReceived::default();
         let named = |status| self.name_limit(status);

@@ -19,7 +19,7 @@ use tonic::{
 };
 
 use crate::{
-    call::{Call, Left},
+    call::{Call, LEFT},
     deadline,
     limits::Limits,
     reply_body::ReplyBody,
@@ -38,12 +38,14 @@ const CHAT: &str = "/echopb.Echo/Chat";
 /// The header of the caller's deadline. A text would be checked anew for each request.
 static TIMEOUT: HeaderName = HeaderName::from_static(deadline::TIMEOUT);
 
+/// A call until its reply begins.
+pub(crate) type Answered = Call<Result<Response<ReplyBody>, Infallible>>;
+
 /// All RPCs of one server.
 #[derive(Clone)]
 pub(crate) struct Watched<S> {
     pub routes: S,
     pub limits: Arc<Limits>,
-    pub left: Left,
 }
 
 impl<B, S> Service<Request<B>> for Watched<S>
@@ -53,38 +55,47 @@ where
 {
     type Response = Response<ReplyBody>;
     type Error = Infallible;
-    type Future = Call<Result<Self::Response, Infallible>>;
+    type Future = Answered;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.routes.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        let connection = request.extensions().get::<Arc<Connection>>().cloned();
-        let active = connection.as_ref().map(Active::begin);
-        let limits = Arc::clone(&self.limits);
-        let timeout = request.headers().get(&TIMEOUT);
-        let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
-        let deadline = deadline::deadline(timeout);
-        let path = request.uri().path();
-        let is_conversation = path == CHAT || path.starts_with(STREAMING);
-        let response = self.routes.call(request.map(|body| {
-            let limits = Arc::clone(&self.limits);
-            RequestBody::new(body, is_conversation, connection.as_deref(), limits)
-        }));
-        let answer = async move {
-            let mut response = match deadline {
-                None => response.await?,
-                // In a box of its own: few calls have a deadline, and the others need not hold a timer.
-                Some(deadline) => match Box::pin(deadline::within(response, deadline)).await {
-                    Some(response) => response?,
-                    None => Status::deadline_exceeded(deadline::MISSED).into_http(),
-                },
-            };
-            let announcement = response.extensions_mut().remove();
-            let deadline = deadline.map(|deadline| Box::pin(sleep_until(deadline.into())));
-            Ok(response.map(|body| ReplyBody::new(body, active, announcement, deadline, limits)))
-        };
-        Call::new(Box::pin(answer), connection, &self.left)
+        answer(&mut self.routes, &self.limits, request)
     }
+}
+
+/// Has the services answer a request.
+pub(crate) fn answer<B, S>(services: &mut S, limits: &Arc<Limits>, request: Request<B>) -> Answered
+where
+    S: Service<Request<RequestBody<B>>, Response = Response<Body>, Error = Infallible>,
+    S::Future: Send + 'static,
+{
+    let connection = request.extensions().get::<Arc<Connection>>().cloned();
+    let active = connection.as_ref().map(Active::begin);
+    let timeout = request.headers().get(&TIMEOUT);
+    let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
+    let deadline = deadline::deadline(timeout);
+    let path = request.uri().path();
+    let is_conversation = path == CHAT || path.starts_with(STREAMING);
+    let limits = Arc::clone(limits);
+    let response = services.call(request.map(|body| {
+        let limits = Arc::clone(&limits);
+        RequestBody::new(body, is_conversation, connection.as_deref(), limits)
+    }));
+    let answer = async move {
+        let mut response = match deadline {
+            None => response.await?,
+            // In a box of its own: few calls have a deadline, and the others need not hold a timer.
+            Some(deadline) => match Box::pin(deadline::within(response, deadline)).await {
+                Some(response) => response?,
+                None => Status::deadline_exceeded(deadline::MISSED).into_http(),
+            },
+        };
+        let announcement = response.extensions_mut().remove();
+        let deadline = deadline.map(|deadline| Box::pin(sleep_until(deadline.into())));
+        Ok(response.map(|body| ReplyBody::new(body, active, announcement, deadline, limits)))
+    };
+    Call::new(Box::pin(answer), connection, &LEFT)
 }
