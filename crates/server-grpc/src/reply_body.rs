@@ -331,13 +331,7 @@ impl HttpBody for ReplyBody {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        collections::VecDeque,
-        pin::pin,
-        sync::mpsc::{self, Receiver},
-        thread::{self, ThreadId},
-        time::Duration,
-    };
+    use std::{pin::pin, sync::mpsc, thread, time::Duration};
 
     use futures_util::FutureExt;
     use netping_serving::{Accepted, testing::accepted};
@@ -346,32 +340,20 @@ mod tests {
     use super::*;
     use crate::long_work::{LONG, LongWork};
 
-    /// A message that tells the thread on which it is made, until the test ends it; before that, it may be announced as
-    /// long.
-    struct Threads {
-        announces: Option<NextMessage>,
-        made_on: mpsc::Sender<ThreadId>,
-        end: Receiver<()>,
-    }
+    /// A body whose messages a closure gives.
+    struct Messages<F>(F);
 
-    impl HttpBody for Threads {
+    impl<F: FnMut(&mut Context<'_>) -> Poll<Option<Bytes>> + Unpin> HttpBody for Messages<F> {
         type Data = Bytes;
         type Error = Status;
 
-        fn poll_frame(
-            mut self: Pin<&mut Self>,
-            cx: &mut Context<'_>,
-        ) -> Poll<Option<Result<BodyFrame, Status>>> {
-            if let Some(next) = self.announces.take() {
-                let mut announcing = Box::pin(async move { next.announce(LONG).await });
-                assert!(announcing.as_mut().poll(cx).is_pending());
-                return Poll::Pending;
-            }
-            self.made_on.send(thread::current().id()).unwrap();
-            self.end.recv().unwrap();
-            Poll::Ready(Some(Ok(BodyFrame::data(Bytes::from_static(b"m")))))
+        fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Polled {
+            let message = ready!((self.0)(cx));
+            Poll::Ready(message.map(|message| Ok(BodyFrame::data(message))))
         }
     }
+
+    const MESSAGE: Poll<Option<Bytes>> = Poll::Ready(Some(Bytes::from_static(b"m")));
 
     #[tokio::test]
     async fn a_long_message_is_made_on_another_thread() {
@@ -390,11 +372,16 @@ mod tests {
             let (made_on, thread) = mpsc::channel();
             let (end, ended) = mpsc::channel();
             let is_short = matches!(next, NextMessage::Short);
-            let body = Body::new(Threads {
-                announces: Some(next).filter(|next| matches!(next, NextMessage::Announced(_))),
-                made_on,
-                end: ended,
-            });
+            let mut announces = Some(next).filter(|next| matches!(next, NextMessage::Announced(_)));
+            let body = Body::new(Messages(move |cx: &mut Context<'_>| {
+                if let Some(next) = announces.take() {
+                    let mut announcing = Box::pin(async move { next.announce(LONG).await });
+                    return announcing.as_mut().poll(cx).map(|()| None);
+                }
+                made_on.send(thread::current().id()).unwrap();
+                ended.recv().unwrap();
+                MESSAGE
+            }));
             let limits = limits(chassis, 0);
             let mut reply = ReplyBody::new(body, None, Some(announcement), None, limits);
             if is_short {
@@ -409,25 +396,6 @@ mod tests {
         }
     }
 
-    /// A message at the second time of asking, of which nobody is told.
-    struct Second(bool);
-
-    impl HttpBody for Second {
-        type Data = Bytes;
-        type Error = Status;
-
-        fn poll_frame(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-        ) -> Poll<Option<Result<BodyFrame, Status>>> {
-            if mem::replace(&mut self.0, true) {
-                Poll::Ready(Some(Ok(BodyFrame::data(Bytes::from_static(b"m")))))
-            } else {
-                Poll::Pending
-            }
-        }
-    }
-
     #[tokio::test]
     async fn a_message_that_came_while_the_other_thread_asked_is_not_missed() {
         let (_, chassis, _) = accepted();
@@ -438,7 +406,15 @@ mod tests {
             ..Announcement::of_each()
         };
         let limits = limits(chassis, 0);
-        let body = Body::new(Second(false));
+        // At the second time of asking there is one, of which nobody is told.
+        let mut asked = false;
+        let body = Body::new(Messages(move |_: &mut Context<'_>| {
+            if mem::replace(&mut asked, true) {
+                MESSAGE
+            } else {
+                Poll::Pending
+            }
+        }));
         let mut reply = ReplyBody::new(body, None, Some(announcement), None, limits);
         let frame = poll_fn(|cx| Pin::new(&mut reply).poll_frame(cx));
         let frame = timeout(Duration::from_mins(1), frame).await.unwrap();
@@ -455,27 +431,13 @@ mod tests {
         })
     }
 
-    /// Messages that are there at once.
-    struct Messages(VecDeque<Bytes>);
-
-    impl HttpBody for Messages {
-        type Data = Bytes;
-        type Error = Status;
-
-        fn poll_frame(
-            mut self: Pin<&mut Self>,
-            _: &mut Context<'_>,
-        ) -> Poll<Option<Result<BodyFrame, Status>>> {
-            let next = self.0.pop_front();
-            Poll::Ready(next.map(|data| Ok(BodyFrame::data(data))))
-        }
-    }
-
     /// Returns a reply with messages of these lengths, whose connection's calls may hold so much.
-    fn reply(lengths: &[usize], most_held: u64) -> (ReplyBody, Accepted) {
+    fn reply<const N: usize>(lengths: [usize; N], most_held: u64) -> (ReplyBody, Accepted) {
         let (accepted, chassis, _) = accepted();
-        let messages = lengths.iter().map(|length| Bytes::from(vec![7; *length]));
-        let body = Body::new(Messages(messages.collect()));
+        let mut lengths = lengths.into_iter();
+        let body = Body::new(Messages(move |_: &mut Context<'_>| {
+            Poll::Ready(lengths.next().map(|length| Bytes::from(vec![7; length])))
+        }));
         let active = Active::begin(accepted.connection());
         let limits = limits(chassis, most_held);
         let reply = ReplyBody::new(body, Some(active), None, None, limits);
@@ -503,7 +465,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_short_message_is_not_counted() {
-        let (mut reply, accepted) = reply(&[SMALL], 0);
+        let (mut reply, accepted) = reply([SMALL], 0);
         let message = next(&mut reply);
         assert_eq!(message.data_ref().map(Bytes::len), Some(SMALL));
         assert_eq!(held(&accepted), 0);
@@ -512,7 +474,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_follows_when_the_one_before_has_left() {
-        let (mut reply, accepted) = reply(&[100, 100, 20_000, 30], 1 << 20);
+        let (mut reply, accepted) = reply([100, 100, 20_000, 30], 1 << 20);
         let first = next(&mut reply);
         let second = next(&mut reply);
         assert!(poll(&mut reply).is_pending());
@@ -539,7 +501,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_reply_ends_where_its_connection_would_hold_too_much() {
-        let (mut reply, accepted) = reply(&[SMALL + 1, 20_000, 30], 10_000);
+        let (mut reply, accepted) = reply([SMALL + 1, 20_000, 30], 10_000);
         drop(next(&mut reply));
         assert_eq!(held(&accepted), 2 * (SMALL as u64 + 1));
         let end = next(&mut reply).into_trailers().ok();
