@@ -5,6 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use netping_serving::reply_memory::Reserved;
 use tokio::{
     sync::Semaphore,
     task::{spawn_blocking, yield_now},
@@ -24,18 +25,19 @@ impl LongWork {
         Self(Arc::new(Semaphore::new(workers)))
     }
 
-    /// Does this on another thread.
+    /// Does this on another thread. What is reserved for it stays so until it is done, even if nobody waits for it any more.
     ///
     /// # Errors
     /// INTERNAL if it panics, or the server has ended.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
+        reserved: Option<Reserved>,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Status> {
         // It is never closed.
         let permit = Arc::clone(&self.0).acquire_owned().await.ok();
         let done = spawn_blocking(move || {
-            let _permit = permit;
+            let _until_done = (permit, reserved);
             work()
         });
         let done = done.await;
@@ -107,12 +109,12 @@ mod tests {
         let work = LongWork::new(1);
         let (running, runs) = mpsc::channel();
         let (end, ended) = mpsc::channel();
-        let mut first = pin!(work.run(move || running.send(()).and(Ok(ended.recv()))));
+        let mut first = pin!(work.run(None, move || running.send(()).and(Ok(ended.recv()))));
         let mut cx = Context::from_waker(Waker::noop());
         assert!(first.as_mut().poll(&mut cx).is_pending());
         runs.recv().unwrap();
         assert_eq!(work.0.available_permits(), 0);
-        let mut second = pin!(work.run(|| 2));
+        let mut second = pin!(work.run(None, || 2));
         assert!(second.as_mut().poll(&mut cx).is_pending());
         end.send(1).unwrap();
         assert_eq!(first.await.unwrap(), Ok(Ok(1)));
@@ -123,9 +125,9 @@ mod tests {
     #[tokio::test]
     async fn work_that_panics_ends_its_call_alone() {
         let work = LongWork::new(1);
-        let failed: Result<(), Status> = work.run(|| panic!("a test")).await;
+        let failed: Result<(), Status> = work.run(None, || panic!("a test")).await;
         assert_eq!(failed.unwrap_err().code(), tonic::Code::Internal);
-        assert_eq!(work.run(|| 1).await.unwrap(), 1);
+        assert_eq!(work.run(None, || 1).await.unwrap(), 1);
     }
 
     #[tokio::test]

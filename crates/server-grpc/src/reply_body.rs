@@ -138,12 +138,10 @@ async fn elsewhere(
 ) -> Result<(Body, Polled), Status> {
     let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
     let poll = move || {
-        // The reply may be dropped meanwhile.
-        let _reserved = reserved;
         let polled = Pin::new(&mut body).poll_frame(&mut Context::from_waker(&waker));
         (body, polled)
     };
-    limits.long_work.run(poll).await
+    limits.long_work.run(reserved, poll).await
 }
 
 /// A reply. It is dropped when its last part has left for the connection.

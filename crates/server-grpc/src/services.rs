@@ -326,13 +326,8 @@ impl Echo for Services {
         let answer = if length < LONG {
             answer(message, length)
         } else {
-            // The call may end meanwhile.
-            let held = reserved.clone();
-            let answer = move || {
-                let _held = held;
-                answer(message, length)
-            };
-            self.limits.long_work.run(answer).await?
+            let answer = move || answer(message, length);
+            self.limits.long_work.run(reserved.clone(), answer).await?
         };
         Ok(holding(answer, reserved, length))
     }
@@ -515,7 +510,7 @@ mod tests {
             .map(|_| {
                 let (end, ended) = mpsc::channel::<()>();
                 let work = services.limits.long_work.clone();
-                tokio::spawn(async move { work.run(move || ended.recv()).await });
+                tokio::spawn(async move { work.run(None, move || ended.recv()).await });
                 end
             })
             .collect();
