@@ -8,7 +8,7 @@ use netping_protocol::grpc_testing::{
     Payload, PayloadType, SimpleRequest, SimpleResponse, benchmark_service_server::BenchmarkService,
 };
 use netping_serving::Connection;
-use tonic::{Request, Response, Status, Streaming};
+use tonic::{Request, Status, Streaming};
 
 use crate::{
     reply_body::Announcement,
@@ -132,7 +132,7 @@ impl BenchmarkService for Services {
         let (_, extensions, mut requests) = request.into_parts();
         let connection = self.begin(&extensions).await;
         let Some(first) = self.next_request(&mut requests).await? else {
-            return Ok(Response::new(Box::pin(stream::empty())));
+            return Ok(holding(Box::pin(stream::empty()), None, 0));
         };
         let length = self.response_length(&first)?;
         self.count_message(connection, 0, length)?;
@@ -151,7 +151,7 @@ impl BenchmarkService for Services {
                 }
             }
         });
-        Ok(Response::new(Box::pin(responses)))
+        Ok(holding(Box::pin(responses), None, length))
     }
 }
 
@@ -161,6 +161,31 @@ mod tests {
     use netping_serving::testing::accepted;
 
     use super::*;
+    use crate::{
+        long_work::LONG,
+        services::tests::{begins_elsewhere, request, services},
+    };
+
+    #[tokio::test]
+    async fn long_responses_are_made_elsewhere() {
+        let (_, chassis, _) = accepted();
+        let mut services = services(&chassis);
+        services.args.max_message = LONG;
+        let asked = &SimpleRequest {
+            response_size: i32::try_from(LONG).unwrap(),
+            ..SimpleRequest::default()
+        };
+        let replies = [
+            services.streaming_call(request(asked)).await,
+            services.streaming_both_ways(request(asked)).await,
+            services
+                .streaming_from_server(Request::new(asked.clone()))
+                .await,
+        ];
+        for reply in replies {
+            assert!(begins_elsewhere(reply.unwrap()));
+        }
+    }
 
     #[tokio::test]
     async fn long_responses_of_a_connection_take_turns() {

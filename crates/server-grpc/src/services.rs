@@ -414,17 +414,20 @@ impl DataService for Services {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::{pin::pin, sync::mpsc, task::Waker};
 
     use clap::{Args, Command, FromArgMatches};
+    use http_body_util::Full;
     use netping_serving::{Chassis, testing::accepted};
     use tokio::{runtime, task::spawn_blocking};
+    use tonic::codec::Codec;
+    use tonic_prost::ProstCodec;
 
     use super::*;
 
     /// Returns the services, whose calls may hold 100 bytes.
-    fn services(chassis: &Arc<Chassis>) -> Services {
+    pub(crate) fn services(chassis: &Arc<Chassis>) -> Services {
         let flags = ["test", "--max-held", "0", "--max-message", "100"];
         let flags = GrpcArgs::augment_args(Command::new("test")).get_matches_from(flags);
         let args = GrpcArgs::from_arg_matches(&flags).unwrap();
@@ -432,6 +435,41 @@ mod tests {
             limits: args.limits(chassis),
             args,
             pattern: Pattern::default(),
+        }
+    }
+
+    /// Returns a request of one message.
+    pub(crate) fn request<T>(message: &T) -> Request<Streaming<T>>
+    where
+        T: Message + Default + 'static,
+    {
+        let message = message.encode_to_vec();
+        let length = (message.len() as u32).to_be_bytes();
+        let body = Full::<Bytes>::from([&[0], &length[..], &message].concat());
+        let decoder = ProstCodec::<T, T>::default().decoder();
+        Request::new(Streaming::new_request(decoder, body, None, None))
+    }
+
+    /// Returns true if the first message of a reply is to be made elsewhere.
+    pub(crate) fn begins_elsewhere<S: Stream + Unpin>(mut reply: Response<S>) -> bool {
+        let next = reply.extensions().get::<Announcement>();
+        let next = next.expect("an announcement").next.clone();
+        // It may be announced only now.
+        next.is_long() || reply.get_mut().next().now_or_never().is_none() && next.is_long()
+    }
+
+    #[tokio::test]
+    async fn a_conversation_announces_its_long_messages() {
+        let (_, chassis, _) = accepted();
+        let mut services = services(&chassis);
+        services.args.max_message = LONG;
+        for length in [LONG - 1, LONG] {
+            let message = EchoRequest {
+                input: "x".to_owned(),
+                response_bytes: length as u32,
+            };
+            let reply = services.chat(request(&message)).await.unwrap();
+            assert_eq!(begins_elsewhere(reply), length == LONG);
         }
     }
 
