@@ -37,6 +37,10 @@ pub(crate) struct ConnectedStream {
     is_fresh: bool,
     /// The last bytes were those of many requests.
     is_dense: bool,
+    /// Where the next ones go first, once they were.
+    part: Option<Box<[u8; PART]>>,
+    /// Requests that have come in this turn of its task.
+    in_turn: u64,
 }
 
 impl ConnectedStream {
@@ -49,6 +53,8 @@ impl ConnectedStream {
             chassis,
             is_fresh: true,
             is_dense: false,
+            part: None,
+            in_turn: 0,
         }
     }
 
@@ -59,14 +65,15 @@ impl ConnectedStream {
 
     /// Reads what has come, or a part of it.
     fn poll_stream(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let stream = self.stream.as_mut().ok_or(io::ErrorKind::NotConnected)?;
         if !self.is_dense {
-            return self.stream()?.poll_read(cx, buf);
+            return Pin::new(stream).poll_read(cx, buf);
         }
+        let part = self.part.get_or_insert_with(|| Box::new([0; PART]));
         let most = buf.remaining().min(PART);
-        let mut part = ReadBuf::new(buf.initialize_unfilled_to(most));
-        let read = ready!(self.stream()?.poll_read(cx, &mut part));
-        let length = part.filled().len();
-        buf.advance(length);
+        let mut part = ReadBuf::new(&mut part[..most]);
+        let read = ready!(Pin::new(stream).poll_read(cx, &mut part));
+        buf.put_slice(part.filled());
         Poll::Ready(read)
     }
 
@@ -98,25 +105,26 @@ pub(crate) fn reason(kind: &str) -> Reason {
     }
 }
 
-/// Units of a task's budget that a further request takes. tokio gives the task 128 for each turn.
-const UNITS: u64 = 8;
+/// Requests after which other tasks have their turn. h2 takes in one turn all that can be read.
+const MOST_IN_TURN: u64 = 16;
+
+/// More units than a task's budget has, which tokio gives it for each turn.
+const BUDGET: usize = 256;
+
+/// Spends what is left of the task's budget: a single wait would not do, since h2 asks again for each request that it has
+/// taken.
+fn end_turn(cx: &mut Context<'_>) -> Poll<()> {
+    for _ in 0..BUDGET {
+        ready!(coop::poll_proceed(cx)).made_progress();
+    }
+    Poll::Ready(())
+}
 
 /// Length of a request, in bytes, below which no more than a [`PART`] is read next.
 const DENSE: u64 = 512;
 
 /// Bytes in which the requests of a turn are few, however short they are.
 const PART: usize = 1024;
-
-/// Spends from the task's budget for each request of a read but the first, for which the read spends a unit. h2 takes in
-/// one turn all that can be read; without budget nothing can until the other tasks have had their turn.
-fn spend(cx: &mut Context<'_>, requests: u64) {
-    for _ in 0..requests.saturating_sub(1) * UNITS {
-        match coop::poll_proceed(cx) {
-            Poll::Ready(unit) => unit.made_progress(),
-            Poll::Pending => return,
-        }
-    }
-}
 
 impl Drop for ConnectedStream {
     fn drop(&mut self) {
@@ -138,8 +146,16 @@ impl AsyncRead for ConnectedStream {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if self.in_turn > MOST_IN_TURN {
+            self.in_turn = 0;
+            ready!(end_turn(cx));
+        }
         let before = buf.filled().len();
-        if let Err(error) = ready!(self.poll_stream(cx, buf)) {
+        let Poll::Ready(read) = self.poll_stream(cx, buf) else {
+            self.in_turn = 0;
+            return Poll::Pending;
+        };
+        if let Err(error) = read {
             self.leave(cx);
             return Poll::Ready(Err(error));
         }
@@ -155,7 +171,7 @@ impl AsyncRead for ConnectedStream {
         this.connection.count_bytes(counted);
         let requests = this.received.take_requests();
         this.is_dense = requests > 1 && requests * DENSE > (buf.filled().len() - before) as u64;
-        spend(cx, requests);
+        this.in_turn += requests;
         if this.connection.count_control(this.received.take_control()) {
             this.chassis.count_error(CONTROL_FRAMES);
             buf.set_filled(before);
