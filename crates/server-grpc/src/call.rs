@@ -2,61 +2,83 @@
 //! dropped a few at a time, so that other connections have their turn between.
 
 use std::{
+    convert::Infallible,
     pin::Pin,
     sync::{Arc, Mutex, PoisonError},
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
+    time::Instant,
 };
 
-use netping_serving::Connection;
-use tokio::{runtime::Handle, task::yield_now};
+use netping_serving::{Active, Connection};
+use tokio::{runtime::Handle, task::yield_now, time::sleep_until};
+use tonic::{
+    body::Body,
+    codegen::{BoxFuture, http::Response},
+};
 
-type Answer<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+use crate::{limits::Limits, reply_body::ReplyBody};
 
 /// A call that is not answered.
-pub(crate) struct Call<T: 'static> {
-    answer: Option<Answer<T>>,
-    connection: Option<Arc<Connection>>,
+pub(crate) struct Waiting {
+    pub answer: BoxFuture<Response<Body>, Infallible>,
+    /// Its request, on a connection that counts them.
+    pub active: Option<Active<Arc<Connection>>>,
+    /// The end of its time, if its caller has set one.
+    pub deadline: Option<Instant>,
+    pub limits: Arc<Limits>,
+}
+
+impl Waiting {
+    fn is_left(&self) -> bool {
+        let active = self.active.as_ref();
+        active.is_some_and(|own| own.connection().is_gone())
+    }
+
+    /// Returns the reply with which it is answered.
+    fn reply(self, mut response: Response<Body>) -> Response<ReplyBody> {
+        let announcement = response.extensions_mut().remove();
+        let end = self.deadline.map(|end| Box::pin(sleep_until(end.into())));
+        response.map(|body| ReplyBody::new(body, self.active, announcement, end, self.limits))
+    }
+}
+
+/// A call until its reply begins.
+pub(crate) struct Call {
+    /// `None` once it is answered.
+    waiting: Option<Waiting>,
     left: &'static Left,
 }
 
-impl<T: 'static> Call<T> {
-    /// Begins a call on a connection, if that is known.
-    pub(crate) fn new(
-        answer: Answer<T>,
-        connection: Option<Arc<Connection>>,
-        left: &'static Left,
-    ) -> Self {
+impl Call {
+    /// Begins a call; `left` is where it goes if its connection is gone before it is answered.
+    pub(crate) fn new(waiting: Waiting, left: &'static Left) -> Self {
         Self {
-            answer: Some(answer),
-            connection,
+            waiting: Some(waiting),
             left,
         }
     }
-
-    fn is_left(&self) -> bool {
-        self.connection.as_ref().is_some_and(|own| own.is_gone())
-    }
 }
 
-impl<T: 'static> Future for Call<T> {
-    type Output = T;
+impl Future for Call {
+    type Output = Result<Response<ReplyBody>, Infallible>;
 
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<T> {
-        if self.is_left() {
-            // hyper then asks the stream, which has ended, and drops the call.
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        // If it is left, hyper then asks the stream, which has ended, and drops the call.
+        let Some(waiting) = self.waiting.as_mut().filter(|own| !own.is_left()) else {
             return Poll::Pending;
-        }
-        match &mut self.answer {
-            Some(answer) => answer.as_mut().poll(cx),
+        };
+        let response = ready!(waiting.answer.as_mut().poll(cx))?;
+        match self.waiting.take() {
+            Some(waiting) => Poll::Ready(Ok(waiting.reply(response))),
             None => Poll::Pending,
         }
     }
 }
 
-impl<T: 'static> Drop for Call<T> {
+impl Drop for Call {
     fn drop(&mut self) {
-        if self.is_left() {
-            self.left.push(self.answer.take());
+        if let Some(waiting) = self.waiting.take_if(|own| own.is_left()) {
+            self.left.push(waiting.answer);
         }
     }
 }
@@ -109,6 +131,7 @@ mod tests {
     use netping_serving::testing::accepted;
 
     use super::*;
+    use crate::long_work::LongWork;
 
     struct Counted(Arc<AtomicUsize>);
 
@@ -120,8 +143,13 @@ mod tests {
 
     #[tokio::test]
     async fn calls_of_a_connection_that_is_gone_are_dropped_a_few_at_a_time() {
-        let (accepted, ..) = accepted();
+        let (accepted, chassis, _) = accepted();
         let connection = accepted.connection();
+        let limits = Arc::new(Limits {
+            chassis,
+            long_work: LongWork::new(1),
+            most_held: 0,
+        });
         let (polled, dropped) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
         let left: &_ = Box::leak(Box::default());
         let call = || {
@@ -131,10 +159,16 @@ mod tests {
                 polled.fetch_add(1, Ordering::Relaxed);
                 Poll::Pending
             });
-            Call::new(Box::pin(answer), Some(Arc::clone(connection)), left)
+            let waiting = Waiting {
+                answer: Box::pin(answer),
+                active: Some(Active::begin(Arc::clone(connection))),
+                deadline: None,
+                limits: Arc::clone(&limits),
+            };
+            Call::new(waiting, left)
         };
         let count = 10 * MOST_DROPPED;
-        let mut calls: Vec<Call<()>> = (0..count).map(|_| call()).collect();
+        let mut calls: Vec<Call> = (0..count).map(|_| call()).collect();
         assert!((&mut calls[0]).now_or_never().is_none());
         // One that is cancelled while its connection goes on.
         drop(calls.pop());

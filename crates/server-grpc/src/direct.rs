@@ -9,18 +9,19 @@ use netping_serving::{Accepted, Chassis, Connection, Result};
 use tonic::{
     body::Body,
     codegen::http::{Request, Response},
-    codegen::{BoxFuture, Context, Poll, Service},
+    codegen::{BoxFuture, Service},
     service::Routes,
 };
 
 use crate::{
     GrpcArgs, MAX_LOCAL_ERROR_RESETS, Rpcs,
+    call::Call,
     connected::ConnectedStream,
     limits::Limits,
     reply_body::ReplyBody,
     request_body::RequestBody,
     routes,
-    watched::{Answered, BENCHMARK, answer},
+    watched::{BENCHMARK, answer},
 };
 
 /// The server of one process.
@@ -83,7 +84,7 @@ struct Calls {
 impl hyper::service::Service<Request<Incoming>> for Calls {
     type Response = Response<ReplyBody>;
     type Error = Infallible;
-    type Future = Answered;
+    type Future = Call;
 
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         request
@@ -92,7 +93,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
         let Direct {
             services, limits, ..
         } = &*self.direct;
-        answer(&mut &*services, limits, request)
+        answer(limits, request, |request| services.call(request))
     }
 }
 
@@ -103,17 +104,11 @@ struct Choice {
     others: Routes,
 }
 
-impl Service<Request<RequestBody<Incoming>>> for &Choice {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<Response<Body>, Infallible>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        // All of them are, always.
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<RequestBody<Incoming>>) -> Self::Future {
+impl Choice {
+    fn call(
+        &self,
+        request: Request<RequestBody<Incoming>>,
+    ) -> BoxFuture<Response<Body>, Infallible> {
         let Choice { rpcs, others } = self;
         let path = request.uri().path();
         if path.starts_with("/echopb.Echo/") {

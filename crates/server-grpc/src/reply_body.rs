@@ -14,7 +14,7 @@ use std::{
 use atomic_waker::AtomicWaker;
 use bytes::Bytes;
 use netping_serving::{
-    Active, Held,
+    Active, Connection, Held, Wait,
     reply_memory::{Reserved, SMALL},
 };
 use tokio::time::Sleep;
@@ -105,12 +105,15 @@ enum Memory {
     Kept(Arc<Kept>),
 }
 
-/// A part of a reply, and what is counted until it has left: memory, and the request, whose reply waits for the peer.
+/// A part of a reply, and what is counted until it has left: memory, and the wait for the peer.
+///
+/// hyper asks a reply for its next part as soon as the last one is in its queue, and for none while it holds one for which
+/// there is no window. So there is a part wherever a reply waits for the peer.
 struct Part {
     bytes: Bytes,
     _reserved: Option<Reserved>,
     _taken: Option<Taken>,
-    _active: Option<Active>,
+    _wait: Option<Wait>,
 }
 
 impl AsRef<[u8]> for Part {
@@ -148,7 +151,8 @@ async fn elsewhere(
 pub(crate) struct ReplyBody {
     body: Encoding,
     next: NextMessage,
-    active: Option<Active>,
+    /// Its request, on a connection that counts them.
+    active: Option<Active<Arc<Connection>>>,
     memory: Memory,
     /// Length of the parts of messages, in bytes.
     part: usize,
@@ -160,10 +164,10 @@ pub(crate) struct ReplyBody {
 }
 
 impl ReplyBody {
-    /// Returns the reply with this body; `active` is its call, on a connection that counts them.
+    /// Returns the reply with this body.
     pub(crate) fn new(
         body: Body,
-        active: Option<Active>,
+        active: Option<Active<Arc<Connection>>>,
         announcement: Option<Announcement>,
         deadline: Option<Pin<Box<Sleep>>>,
         limits: Arc<Limits>,
@@ -193,7 +197,7 @@ impl ReplyBody {
             Memory::None if length <= SMALL => self.memory = Memory::Short,
             Memory::None | Memory::Short => {
                 self.memory = Memory::Kept(Arc::new(Kept {
-                    held: Mutex::new(active.held()),
+                    held: Mutex::new(Held::nothing(active.connection())),
                     parts: AtomicUsize::new(0),
                     waker: AtomicWaker::new(),
                 }));
@@ -222,15 +226,12 @@ impl ReplyBody {
         if bytes.len() > self.part {
             self.rest = bytes.split_off(self.part);
         }
-        if let Some(active) = &mut self.active {
-            active.wait.set(true);
-            active.wait.take(bytes.len());
-        }
+        let active = self.active.as_ref();
         BodyFrame::data(Bytes::from_owner(Part {
             bytes,
             _reserved: reserved,
             _taken: taken,
-            _active: self.active.as_ref().map(Active::again),
+            _wait: active.map(|own| Wait::begin(own.connection())),
         }))
     }
 
@@ -303,13 +304,7 @@ impl HttpBody for ReplyBody {
         if let Memory::Kept(kept) = &self.memory {
             ready!(kept.poll_left(cx));
         }
-        let Poll::Ready(frame) = self.poll_encoding(cx) else {
-            // It waits for the service.
-            if let Some(active) = &mut self.active {
-                active.wait.set(false);
-            }
-            return Poll::Pending;
-        };
+        let frame = ready!(self.poll_encoding(cx));
         Poll::Ready(frame.map(|frame| match frame?.into_data() {
             Ok(data) => match self.count(data.len()) {
                 Ok(()) => Ok(self.part(data)),
@@ -436,7 +431,7 @@ mod tests {
         let body = Body::new(Messages(move |_: &mut Context<'_>| {
             Poll::Ready(lengths.next().map(|length| Bytes::from(vec![7; length])))
         }));
-        let active = Active::begin(accepted.connection());
+        let active = Active::begin(Arc::clone(accepted.connection()));
         let limits = limits(chassis, most_held);
         let reply = ReplyBody::new(body, Some(active), None, None, limits);
         (reply, accepted)

@@ -8,18 +8,17 @@ use std::{
 };
 
 use netping_serving::{Active, Connection};
-use tokio::time::sleep_until;
 use tonic::{
     Status,
     body::Body,
     codegen::{
-        Service,
+        BoxFuture, Service,
         http::{HeaderName, Request, Response},
     },
 };
 
 use crate::{
-    call::{Call, LEFT},
+    call::{Call, LEFT, Waiting},
     deadline,
     limits::Limits,
     reply_body::ReplyBody,
@@ -38,9 +37,6 @@ const CHAT: &str = "/echopb.Echo/Chat";
 /// The header of the caller's deadline. A text would be checked anew for each request.
 static TIMEOUT: HeaderName = HeaderName::from_static(deadline::TIMEOUT);
 
-/// A call until its reply begins.
-pub(crate) type Answered = Call<Result<Response<ReplyBody>, Infallible>>;
-
 /// All RPCs of one server.
 #[derive(Clone)]
 pub(crate) struct Watched<S> {
@@ -55,47 +51,50 @@ where
 {
     type Response = Response<ReplyBody>;
     type Error = Infallible;
-    type Future = Answered;
+    type Future = Call;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         self.routes.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        answer(&mut self.routes, &self.limits, request)
+        let routes = &mut self.routes;
+        answer(&self.limits, request, |request| {
+            Box::pin(routes.call(request))
+        })
     }
 }
 
-/// Has the services answer a request.
-pub(crate) fn answer<B, S>(services: &mut S, limits: &Arc<Limits>, request: Request<B>) -> Answered
-where
-    S: Service<Request<RequestBody<B>>, Response = Response<Body>, Error = Infallible>,
-    S::Future: Send + 'static,
-{
+/// Has a service answer a request.
+pub(crate) fn answer<B>(
+    limits: &Arc<Limits>,
+    request: Request<B>,
+    service: impl FnOnce(Request<RequestBody<B>>) -> BoxFuture<Response<Body>, Infallible>,
+) -> Call {
     let connection = request.extensions().get::<Arc<Connection>>().cloned();
-    let active = connection.as_ref().map(Active::begin);
+    let active = connection.map(Active::begin);
     let timeout = request.headers().get(&TIMEOUT);
     let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
     let deadline = deadline::deadline(timeout);
     let path = request.uri().path();
     let is_conversation = path == CHAT || path.starts_with(STREAMING);
-    let limits = Arc::clone(limits);
-    let response = services.call(request.map(|body| {
-        let limits = Arc::clone(&limits);
-        RequestBody::new(body, is_conversation, connection.as_deref(), limits)
-    }));
-    let answer = async move {
-        let mut response = match deadline {
-            None => response.await?,
-            // In a box of its own: few calls have a deadline, and the others need not hold a timer.
-            Some(deadline) => match Box::pin(deadline::within(response, deadline)).await {
-                Some(response) => response?,
-                None => Status::deadline_exceeded(deadline::MISSED).into_http(),
-            },
-        };
-        let announcement = response.extensions_mut().remove();
-        let deadline = deadline.map(|deadline| Box::pin(sleep_until(deadline.into())));
-        Ok(response.map(|body| ReplyBody::new(body, active, announcement, deadline, limits)))
+    let connection = active.as_ref().map(|own| &**own.connection());
+    let mut answer = service(
+        request.map(|body| RequestBody::new(body, is_conversation, connection, Arc::clone(limits))),
+    );
+    if let Some(deadline) = deadline {
+        answer = Box::pin(async move {
+            let missed = || Ok(Status::deadline_exceeded(deadline::MISSED).into_http());
+            deadline::within(answer, deadline)
+                .await
+                .unwrap_or_else(missed)
+        });
+    }
+    let waiting = Waiting {
+        answer,
+        active,
+        deadline,
+        limits: Arc::clone(limits),
     };
-    Call::new(Box::pin(answer), connection, &LEFT)
+    Call::new(waiting, &LEFT)
 }

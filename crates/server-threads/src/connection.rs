@@ -10,7 +10,7 @@ use std::{
 
 use bytes::BytesMut;
 use netping_protocol::codec::{Codec, LINGER, Limits, PART, Violation};
-use netping_serving::{Chassis, Connection, Held, Wait};
+use netping_serving::{Active, Chassis, Connection, Held, Wait};
 use rustls::ServerConnection;
 
 /// Bytes of room to read into, and bytes of replies to pipelined requests that are gathered.
@@ -24,7 +24,7 @@ pub(crate) struct ConnectionThread {
     pub stream: Arc<TcpStream>,
     /// TLS state; `None` in clear text.
     pub tls: Option<ServerConnection>,
-    pub connection: Connection,
+    pub connection: Arc<Connection>,
     /// The wait of a write for the peer.
     pub write: Wait,
     /// True to poll the socket without sleeping.
@@ -100,14 +100,15 @@ impl ConnectionThread {
                 if mem::take(&mut is_partial) {
                     self.connection.note_partial(false);
                 }
-                let mut replying = (!load.is_immediate()).then(|| self.connection.replying());
+                let mut replying =
+                    (!load.is_immediate()).then(|| Active::begin(Arc::clone(&self.connection)));
                 load.apply_blocking();
                 let mut rest = codec.reply(request, output);
                 // Counted before the reply leaves, so that a peer that has the reply finds it
                 // counted.
                 self.connection.count_requests(1);
                 while let Some(part) = rest.next(output) {
-                    replying.get_or_insert_with(|| self.connection.replying());
+                    replying.get_or_insert_with(|| Active::begin(Arc::clone(&self.connection)));
                     self.write_all([output, part])?;
                     output.clear();
                 }

@@ -69,7 +69,7 @@ fn serve(mut listening: Listening, args: &ServerArgs<ThreadsArgs>) -> Result<()>
                 stream,
                 tls,
                 write: Wait::new(&connection),
-                connection,
+                connection: Arc::new(connection),
                 busy,
                 chassis: own_chassis,
             }

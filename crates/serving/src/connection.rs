@@ -6,6 +6,7 @@ mod waits;
 use std::{
     future::poll_fn,
     net::{Shutdown as Direction, TcpStream},
+    ops::Deref,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
@@ -41,8 +42,7 @@ struct Tally {
     bytes_in: AtomicU64,
     /// Frames that belong to no request.
     control: AtomicU64,
-    /// Requests whose replies are not whole, on a connection that counts them, or that takes its time for one; and parts
-    /// of replies that wait for the peer.
+    /// Requests whose replies are not whole, on a connection that counts them, or that takes its time for one.
     active: AtomicU64,
     /// Number of the request, or of the frame, of which a part has come and the rest is awaited; 0: none.
     partial: AtomicU64,
@@ -62,7 +62,7 @@ struct Tally {
 impl Tally {
     /// Returns the memory that its requests and replies hold, in bytes, as far as it is counted.
     fn memory(&self) -> u64 {
-        let streams = self.active.load(Ordering::Relaxed) * STREAM;
+        let streams = (self.active.load(Ordering::Relaxed) + self.waits.count()) * STREAM;
         self.held.load(Ordering::Relaxed) + self.replies.held() + streams
     }
 }
@@ -269,12 +269,8 @@ pub struct Held {
 impl Held {
     /// Returns that of a call of which nothing has come.
     pub fn nothing(connection: &Connection) -> Self {
-        Self::of(&connection.tally)
-    }
-
-    fn of(tally: &Arc<Tally>) -> Self {
         Self {
-            tally: Arc::clone(tally),
+            tally: Arc::clone(&connection.tally),
             bytes: 0,
         }
     }
@@ -302,60 +298,30 @@ impl Drop for Held {
     }
 }
 
-/// A request whose reply is not whole.
+/// A request whose reply is not whole, or one that takes its time: meanwhile its connection is not idle.
 #[derive(Debug)]
-pub struct Active {
-    /// The wait for the peer to take the reply.
-    pub wait: Wait,
-}
+pub struct Active<C: Deref<Target = Connection>>(C);
 
-impl Active {
-    /// Begins a request on a connection that counts them.
-    pub fn begin(connection: &Arc<Connection>) -> Self {
+impl<C: Deref<Target = Connection>> Active<C> {
+    /// Begins a request.
+    pub fn begin(connection: C) -> Self {
         connection.tally.active.fetch_add(1, Ordering::AcqRel);
-        Self {
-            wait: Wait::new(connection),
-        }
+        Self(connection)
     }
 
-    /// Returns the memory of its reply, which holds none yet.
-    pub fn held(&self) -> Held {
-        Held::of(&self.wait.tally)
-    }
-
-    /// Returns the same request once more, for a part of its reply that waits for the peer from now on.
-    #[must_use]
-    pub fn again(&self) -> Self {
-        self.wait.tally.active.fetch_add(1, Ordering::AcqRel);
-        let mut wait = self.wait.another();
-        wait.set(true);
-        Self { wait }
+    /// Returns its connection.
+    pub fn connection(&self) -> &C {
+        &self.0
     }
 }
 
-impl Drop for Active {
+impl<C: Deref<Target = Connection>> Drop for Active<C> {
     fn drop(&mut self) {
-        self.wait.tally.active.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-/// A reply that takes its time, on a connection that does not count all of its requests.
-#[derive(Debug)]
-pub struct Replying(Arc<Tally>);
-
-impl Drop for Replying {
-    fn drop(&mut self) {
-        self.0.active.fetch_sub(1, Ordering::AcqRel);
+        self.0.tally.active.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Connection {
-    /// Begins a reply that takes its time: meanwhile the connection is not closed to make room for another.
-    pub fn replying(&self) -> Replying {
-        self.tally.active.fetch_add(1, Ordering::AcqRel);
-        Replying(Arc::clone(&self.tally))
-    }
-
     /// Notes that its handshake is done, or that none is due: it may be silent from now on.
     pub fn set_ready(&self) {
         self.tally.ready.store(true, Ordering::Relaxed);
@@ -383,9 +349,9 @@ impl Connection {
         self.tally.requests.fetch_add(requests, Ordering::Relaxed);
     }
 
-    /// Returns true while a request has no whole reply, on a connection that counts them.
+    /// Returns true while a request has no whole reply, on a connection that counts them, or a reply waits for the peer.
     pub fn is_active(&self) -> bool {
-        self.tally.active.load(Ordering::Relaxed) > 0
+        !self.tally.is_at_rest()
     }
 
     /// Notes that a part of the next request has come, or that none has. For a connection whose
@@ -519,10 +485,12 @@ mod tests {
         let connection = guard.connection();
         let mut request = Held::nothing(connection);
         request.set(100);
-        let streams = [(); 3].map(|()| Active::begin(connection));
+        let streams = [(); 2].map(|()| Active::begin(&**connection));
+        // A part of a reply counts as a stream: it may be all that is left of one.
+        let part = Wait::begin(connection);
         let reply = connection.reserve(5 << 10).await.unwrap();
         assert_eq!(connection.tally.memory(), 100 + (3 * 10 + 5) * 1024);
-        drop((request, streams, reply));
+        drop((request, streams, part, reply));
         assert_eq!(connection.tally.memory(), 0);
     }
 

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    Chassis, Connection, Held,
+    Active, Chassis, Connection, Held,
     buffers::{self, BUFFER},
     clock,
     reply_memory::MAX_MEMORY,
@@ -105,7 +105,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
         let mut left = &self.input[..];
         while let Some(request) = self.codec.next(&mut left)? {
             self.begun = None;
-            let mut replying = (!load.is_immediate()).then(|| self.connection.replying());
+            let mut replying = (!load.is_immediate()).then(|| Active::begin(self.connection));
             load.apply().await;
             if self.output.capacity() == 0 {
                 self.output = buffers::take();
@@ -114,7 +114,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
             // Counted before the reply leaves, so that a peer that has the reply finds it counted.
             self.connection.count_requests(1);
             while let Some(part) = rest.next(&mut self.output) {
-                replying.get_or_insert_with(|| self.connection.replying());
+                replying.get_or_insert_with(|| Active::begin(self.connection));
                 let mut both = Buf::chain(&self.output[..], part);
                 self.stream.write_all_buf(&mut both).await?;
                 self.output.clear();

@@ -36,7 +36,7 @@ pub use self::{
     chassis::Chassis,
     connection::{
         Active, CONTROL_FRAMES, Connection, Ending, Guard, Held, IDLE_TIMEOUT, MAX_CONNECTIONS,
-        REPLY_TIMEOUT, Replying, TAKEN, Wait,
+        REPLY_TIMEOUT, TAKEN, Wait,
     },
     error::{Result, ServeError},
     listen::Listening,

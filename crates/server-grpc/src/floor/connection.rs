@@ -13,7 +13,7 @@ use std::{
 use bytes::{Buf, BytesMut};
 use netping_http2::server::Server;
 use netping_protocol::secure::Stream;
-use netping_serving::{CONTROL_FRAMES, Ending, Guard, Replying};
+use netping_serving::{Active, CONTROL_FRAMES, Ending, Guard};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
     time::{Sleep, sleep},
@@ -57,7 +57,7 @@ pub(super) struct Connection {
     /// No more requests are wanted.
     is_draining: bool,
     /// Requests are open.
-    busy: Option<Replying>,
+    busy: Option<Active<Arc<netping_serving::Connection>>>,
 }
 
 impl Connection {
@@ -176,7 +176,7 @@ impl Connection {
         if self.http2.open() == 0 {
             self.busy = None;
         } else if self.busy.is_none() {
-            self.busy = Some(self.guard.connection().replying());
+            self.busy = Some(Active::begin(Arc::clone(self.guard.connection())));
         }
     }
 

@@ -105,8 +105,8 @@ impl Tally {
     }
 
     /// Returns true if the connection has no request, of those that count them, and no reply waits for its peer.
-    fn is_at_rest(&self) -> bool {
-        self.active.load(Ordering::Acquire) == 0 && !self.waits.any()
+    pub(super) fn is_at_rest(&self) -> bool {
+        self.active.load(Ordering::Acquire) == 0 && self.waits.count() == 0
     }
 }
 
@@ -250,7 +250,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::connection::{Active, Guard, Held};
+    use crate::connection::{Active, Guard, Held, Wait};
 
     #[tokio::test]
     async fn those_that_hold_most_are_closed_until_it_is_enough() {
@@ -347,7 +347,7 @@ mod tests {
     async fn a_connection_without_a_request_is_idle() {
         let connections = Arc::new(Connections::default());
         let mut guard = connections.admit_task(1).unwrap();
-        let active = Active::begin(guard.connection());
+        let active = Active::begin(Arc::clone(guard.connection()));
         guard.set_blocked(true);
         connections.close_idle();
         drop(active);
@@ -384,7 +384,7 @@ mod tests {
             let mut open = connections.lock();
             open.entries[guard.connection().key].seen.changed = now.checked_sub(age).unwrap();
         }
-        let _active = Active::begin(guards[3].connection());
+        let _active = Active::begin(Arc::clone(guards[3].connection()));
         // There was traffic since the last look.
         guards[4].connection().count_bytes(1);
         let closed = || guards.each_ref().map(|own| own.connection().closed());
@@ -418,7 +418,7 @@ mod tests {
         };
         guards[..2].iter().for_each(age);
         assert!(connections.make_room());
-        let _active = Active::begin(guards[1].connection());
+        let _active = Active::begin(Arc::clone(guards[1].connection()));
         age(&guards[2]);
         // A look is due only after a while.
         assert!(!connections.make_room());
@@ -454,7 +454,7 @@ mod tests {
     fn a_reply_that_is_not_taken_ends_its_connection() {
         let connections = Arc::new(Connections::default());
         let [mut one, other] = [(); 2].map(|()| connections.admit_task(2).unwrap());
-        let mut reply = Active::begin(other.connection());
+        let _active = Active::begin(Arc::clone(other.connection()));
         let deadlines = Deadlines {
             reply: Duration::from_nanos(4),
             ..UNHURRIED
@@ -465,7 +465,7 @@ mod tests {
         assert!(reaped() > 0);
         let overdue = || [&one, &other].map(|own| own.connection().closed().is_some());
         assert_eq!(overdue(), [true, false]);
-        reply.wait.set(true);
+        let _reply = Wait::begin(other.connection());
         assert!(reaped() > 0);
         assert_eq!(overdue(), [true, true]);
     }

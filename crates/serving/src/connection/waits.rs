@@ -42,9 +42,12 @@ impl Waits {
         }
     }
 
-    /// Returns true if a reply waits.
-    pub(crate) fn any(&self) -> bool {
-        (0..PERIODS).any(|period| self.last_since(period))
+    /// Returns the number of replies, and of parts of them, that wait.
+    pub(crate) fn count(&self) -> u64 {
+        let counts = self.counts.iter();
+        counts
+            .map(|count| u64::from(count.load(Ordering::Relaxed)))
+            .sum()
     }
 
     /// Returns true if a wait has lasted since this period.
@@ -82,7 +85,7 @@ impl Periods {
 /// A reply of a connection, and the wait for the peer to take it.
 #[derive(Debug)]
 pub struct Wait {
-    pub(super) tally: Arc<Tally>,
+    tally: Arc<Tally>,
     /// Period in which it began.
     since: Option<usize>,
     /// Bytes that the peer has taken since.
@@ -90,22 +93,20 @@ pub struct Wait {
 }
 
 impl Wait {
-    /// Returns that of a reply for which nobody waits yet.
+    /// Returns that of a reply that does not wait yet.
     pub fn new(connection: &Connection) -> Self {
-        Self::of(&connection.tally)
-    }
-
-    /// Returns that of another reply of the same connection.
-    pub(super) fn another(&self) -> Self {
-        Self::of(&self.tally)
-    }
-
-    fn of(tally: &Arc<Tally>) -> Self {
         Self {
-            tally: Arc::clone(tally),
+            tally: Arc::clone(&connection.tally),
             since: None,
             taken: 0,
         }
+    }
+
+    /// Returns that of a reply, or of a part of one, that waits from now on.
+    pub fn begin(connection: &Connection) -> Self {
+        let mut wait = Self::new(connection);
+        wait.set(true);
+        wait
     }
 
     /// Notes whether the reply waits for the peer. A wait that has begun goes on.
