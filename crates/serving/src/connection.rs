@@ -57,6 +57,8 @@ struct Tally {
     replies: ReplyMemory,
     /// Replies that the peer is to take.
     waits: Waits,
+    /// How it has been asked to end, and the task that serves it, unless that is a thread.
+    signal: Signal,
 }
 
 impl Tally {
@@ -82,15 +84,6 @@ pub enum Ending {
     Close = 2,
 }
 
-/// The means to tell a connection to end.
-#[derive(Debug)]
-enum Handle {
-    /// A connection in a runtime checks the flag whenever it would wait.
-    Task(Arc<Signal>),
-    /// A connection's thread blocks in the kernel: shutting the socket down wakes it.
-    Socket(Arc<TcpStream>),
-}
-
 #[derive(Debug, Default)]
 struct Signal {
     ending: AtomicU8,
@@ -107,38 +100,36 @@ impl Signal {
     }
 }
 
-impl Handle {
-    fn end(&self, ending: Ending) {
-        match self {
-            Self::Task(signal) => {
-                signal.ending.fetch_max(ending as u8, Ordering::AcqRel);
-                signal.waker.wake();
-            }
-            Self::Socket(stream) => {
-                let direction = match ending {
-                    Ending::Close => Direction::Both,
-                    _ => Direction::Read,
-                };
-                // It fails only on a connection that is gone already.
-                let _ = stream.shutdown(direction);
-            }
-        }
-    }
-}
-
 #[derive(Debug)]
 struct Entry {
     tally: Arc<Tally>,
-    handle: Handle,
+    /// A connection's thread blocks in the kernel: shutting the socket down wakes it. One in a runtime has no need of it,
+    /// and checks the signal whenever it would wait.
+    socket: Option<Arc<TcpStream>>,
     seen: Seen,
 }
 
 impl Entry {
+    /// Tells the connection to end.
+    fn end(&self, ending: Ending) {
+        let Some(socket) = &self.socket else {
+            let Signal { ending: to, waker } = &self.tally.signal;
+            to.fetch_max(ending as u8, Ordering::AcqRel);
+            return waker.wake();
+        };
+        let direction = match ending {
+            Ending::Close => Direction::Both,
+            _ => Direction::Read,
+        };
+        // It fails only on a connection that is gone already.
+        let _ = socket.shutdown(direction);
+    }
+
     /// Closes the connection for a reason, in the words in which it is counted.
     fn close(&self, reason: &'static str) {
         // The first reason stays.
         let _ = self.tally.closed.set(reason);
-        self.handle.end(Ending::Close);
+        self.end(Ending::Close);
     }
 }
 
@@ -169,7 +160,11 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn insert(self: &Arc<Self>, handle: Handle, limit: usize) -> Option<Connection> {
+    fn insert(
+        self: &Arc<Self>,
+        socket: Option<Arc<TcpStream>>,
+        limit: usize,
+    ) -> Option<Connection> {
         let tally = Arc::new(Tally {
             waits: Waits::none(&self.periods),
             ..Tally::default()
@@ -181,7 +176,7 @@ impl Connections {
         open.admitted += 1;
         let key = open.entries.insert(Entry {
             tally: Arc::clone(&tally),
-            handle,
+            socket,
             seen: Seen::nothing(clock::now()),
         });
         Some(Connection {
@@ -193,13 +188,10 @@ impl Connections {
 
     /// Admits a connection that a task will serve, unless `limit` connections are open.
     pub fn admit_task(self: &Arc<Self>, limit: usize) -> Option<Guard> {
-        let signal = Arc::<Signal>::default();
-        let connection = self.insert(Handle::Task(Arc::clone(&signal)), limit)?;
-        let connection = Arc::new(connection);
+        let connection = Arc::new(self.insert(None, limit)?);
         Some(Guard {
             write: Wait::new(&connection),
             connection,
-            signal,
         })
     }
 
@@ -209,7 +201,7 @@ impl Connections {
         socket: &Arc<TcpStream>,
         limit: usize,
     ) -> Option<Connection> {
-        self.insert(Handle::Socket(Arc::clone(socket)), limit)
+        self.insert(Some(Arc::clone(socket)), limit)
     }
 
     /// Notes whether the process holds too much memory for further connections and long replies.
@@ -235,7 +227,7 @@ impl Connections {
     /// Asks every open connection to end.
     pub fn end_all(&self, ending: Ending) {
         for (_, entry) in &self.lock().entries {
-            entry.handle.end(ending);
+            entry.end(ending);
         }
     }
 
@@ -416,11 +408,10 @@ impl Drop for Connection {
     }
 }
 
-/// A [`Connection`] that a task serves, and the signal that ends it.
+/// A [`Connection`] that a task serves.
 #[derive(Debug)]
 pub struct Guard {
     connection: Arc<Connection>,
-    signal: Arc<Signal>,
     /// The wait of a write that the peer's system does not take.
     write: Wait,
 }
@@ -459,14 +450,15 @@ impl Guard {
 
     /// Returns true if the connection must end at once.
     pub fn is_closing(&self) -> bool {
-        self.signal.ending() == Ending::Close
+        self.connection.tally.signal.ending() == Ending::Close
     }
 
     /// Returns how the connection has been asked to end. Wakes the task when that changes; only one
     /// task at a time can wait.
     pub fn ending(&self, cx: &Context<'_>) -> Ending {
-        self.signal.waker.register(cx.waker());
-        self.signal.ending()
+        let signal = &self.connection.tally.signal;
+        signal.waker.register(cx.waker());
+        signal.ending()
     }
 }
 

@@ -239,7 +239,7 @@ impl Connections {
     pub fn close_idle(&self) {
         for (_, entry) in &self.lock().entries {
             if entry.tally.is_at_rest() {
-                entry.handle.end(Ending::Close);
+                entry.end(Ending::Close);
             }
         }
     }
@@ -352,7 +352,7 @@ mod tests {
         connections.close_idle();
         drop(active);
         connections.close_idle();
-        assert_eq!(guard.signal.ending(), Ending::None);
+        assert_eq!(guard.connection.tally.signal.ending(), Ending::None);
         guard.set_blocked(false);
         connections.close_idle();
         guard.closed().await;
@@ -369,7 +369,7 @@ mod tests {
         assert!(!connection.count_control(MOST_CONTROL));
         assert!(connection.count_control(7));
         assert_eq!(connection.closed(), Some(CONTROL_FRAMES));
-        assert_eq!(guard.signal.ending(), Ending::Close);
+        assert_eq!(guard.connection.tally.signal.ending(), Ending::Close);
         // It is counted once.
         assert!(!connection.count_control(1));
     }
