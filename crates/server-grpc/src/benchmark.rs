@@ -170,7 +170,7 @@ mod tests {
     async fn long_responses_are_made_elsewhere() {
         let (_, chassis, _) = accepted();
         let mut services = services(&chassis);
-        services.args.max_message = LONG;
+        Arc::make_mut(&mut services.args).max_message = LONG;
         let asked = &SimpleRequest {
             response_size: i32::try_from(LONG).unwrap(),
             ..SimpleRequest::default()

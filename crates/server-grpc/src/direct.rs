@@ -7,9 +7,8 @@ use hyper::{body::Incoming, server::conn::http2::Builder};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use netping_serving::{Accepted, Chassis, Connection, Result};
 use tonic::{
-    body::Body,
+    codegen::Service,
     codegen::http::{Request, Response},
-    codegen::{BoxFuture, Service},
     service::Routes,
 };
 
@@ -17,18 +16,18 @@ use crate::{
     GrpcArgs, MAX_LOCAL_ERROR_RESETS, Rpcs,
     call::Call,
     connected::ConnectedStream,
-    limits::Limits,
     reply_body::ReplyBody,
-    request_body::RequestBody,
     routes,
+    services::Services,
     watched::{BENCHMARK, answer},
 };
 
 /// The server of one process.
 pub(crate) struct Direct {
     builder: Builder<TokioExecutor>,
-    services: Choice,
-    limits: Arc<Limits>,
+    services: Services,
+    /// The router for RPCs that are not netping's own.
+    others: Routes,
     chassis: Arc<Chassis>,
 }
 
@@ -42,13 +41,11 @@ impl Direct {
             .initial_stream_window_size(args.stream_window)
             .initial_connection_window_size(args.connection_window)
             .max_frame_size(args.http2_frame);
+        let services = Services::new(chassis, args);
         Ok(Self {
             builder,
-            services: Choice {
-                rpcs: Rpcs::new(chassis, args),
-                others: routes(chassis, args)?,
-            },
-            limits: args.limits(chassis),
+            others: routes(services.clone())?,
+            services,
             chassis: Arc::clone(chassis),
         })
     }
@@ -59,6 +56,7 @@ impl Direct {
         let stream = ConnectedStream::new(accepted, Arc::clone(&self.chassis));
         let calls = Calls {
             direct: Arc::clone(&self),
+            rpcs: Rpcs::new(self.services.of(&connection)),
             connection,
         };
         let mut serving = pin!(self.builder.serve_connection(TokioIo::new(stream), calls));
@@ -75,9 +73,10 @@ impl Direct {
     }
 }
 
-/// The calls of one connection.
+/// The calls of one connection: its services are chosen by a comparison.
 struct Calls {
     direct: Arc<Direct>,
+    rpcs: Rpcs,
     connection: Arc<Connection>,
 }
 
@@ -86,43 +85,32 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
     type Error = Infallible;
     type Future = Call;
 
-    fn call(&self, mut request: Request<Incoming>) -> Self::Future {
-        request
-            .extensions_mut()
-            .insert(Arc::clone(&self.connection));
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
         let Direct {
-            services, limits, ..
+            services, others, ..
         } = &*self.direct;
-        answer(limits, request, |request| services.call(request))
-    }
-}
-
-/// The services of netping's own RPCs, chosen by a comparison, and the router for the others.
-#[derive(Debug)]
-struct Choice {
-    rpcs: Rpcs,
-    others: Routes,
-}
-
-impl Choice {
-    fn call(
-        &self,
-        request: Request<RequestBody<Incoming>>,
-    ) -> BoxFuture<Response<Body>, Infallible> {
-        let Choice { rpcs, others } = self;
-        let path = request.uri().path();
-        if path.starts_with("/echopb.Echo/") {
-            return rpcs.echo.clone().call(request);
-        }
-        if path.starts_with("/pb.Hello/") {
-            return rpcs.hello.clone().call(request);
-        }
-        if path.starts_with("/grpc_bench.DataService/") {
-            return rpcs.data.clone().call(request);
-        }
-        if path.starts_with(BENCHMARK) {
-            return rpcs.benchmark.clone().call(request);
-        }
-        Box::pin(others.clone().call(request))
+        let connection = Some(Arc::clone(&self.connection));
+        answer(&services.limits, connection, request, |request| {
+            let Rpcs {
+                echo,
+                hello,
+                data,
+                benchmark,
+            } = &self.rpcs;
+            let path = request.uri().path();
+            if path.starts_with("/echopb.Echo/") {
+                return echo.clone().call(request);
+            }
+            if path.starts_with("/pb.Hello/") {
+                return hello.clone().call(request);
+            }
+            if path.starts_with("/grpc_bench.DataService/") {
+                return data.clone().call(request);
+            }
+            if path.starts_with(BENCHMARK) {
+                return benchmark.clone().call(request);
+            }
+            Box::pin(others.clone().call(request))
+        })
     }
 }

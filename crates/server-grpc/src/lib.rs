@@ -39,13 +39,8 @@ use tokio_stream::StreamExt;
 use tonic::{service::Routes, transport::Server};
 
 use crate::{
-    connected::ConnectedStream,
-    direct::Direct,
-    floor::Floor,
-    limits::Limits,
-    long_work::LongWork,
-    services::{Pattern, Services},
-    watched::Watched,
+    connected::ConnectedStream, direct::Direct, floor::Floor, limits::Limits, long_work::LongWork,
+    services::Services, watched::Watched,
 };
 
 /// Flags of this server.
@@ -103,7 +98,7 @@ impl GrpcArgs {
         self.max_held.saturating_add(self.max_message as u64)
     }
 
-    /// Returns the limits of the calls of a connection.
+    /// Returns the limits of the calls of all connections.
     fn limits(&self, chassis: &Arc<Chassis>) -> Arc<Limits> {
         Arc::new(Limits {
             chassis: Arc::clone(chassis),
@@ -156,9 +151,10 @@ pub fn server(mut listening: Listening, args: &ServerArgs<GrpcArgs>) -> Result<T
     let serving = Arc::clone(&chassis);
     Ok(match own.stack {
         Stack::Tonic => {
+            let services = Services::new(&chassis, own);
             let watched = Watched {
-                routes: routes(&chassis, own)?,
-                limits: own.limits(&chassis),
+                limits: Arc::clone(&services.limits),
+                routes: routes(services)?,
             };
             let builder = builder(own);
             let worker =
@@ -219,24 +215,20 @@ struct Rpcs {
 }
 
 impl Rpcs {
-    fn new(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Self {
-        let limit = args.max_message;
-        let services = Services {
-            limits: args.limits(chassis),
-            args: args.clone(),
-            pattern: Pattern::default(),
-        };
+    fn new(services: Services) -> Self {
+        let limit = services.args.max_message;
+        let own = Arc::new(services);
         Self {
-            echo: EchoServer::new(services.clone()).max_decoding_message_size(limit),
-            hello: HelloServer::new(services.clone()).max_decoding_message_size(limit),
-            data: DataServiceServer::new(services.clone()).max_decoding_message_size(limit),
-            benchmark: BenchmarkServiceServer::new(services).max_decoding_message_size(limit),
+            echo: EchoServer::from_arc(own.clone()).max_decoding_message_size(limit),
+            hello: HelloServer::from_arc(own.clone()).max_decoding_message_size(limit),
+            data: DataServiceServer::from_arc(own.clone()).max_decoding_message_size(limit),
+            benchmark: BenchmarkServiceServer::from_arc(own).max_decoding_message_size(limit),
         }
     }
 }
 
-fn routes(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Result<Routes> {
-    let rpcs = Rpcs::new(chassis, args);
+fn routes(services: Services) -> Result<Routes> {
+    let rpcs = Rpcs::new(services);
     let reflection = || {
         tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(FILE_DESCRIPTOR_SET)

@@ -15,7 +15,7 @@ use netping_protocol::{
     message, payload,
 };
 use netping_serving::{
-    Connection, Held, clock,
+    Chassis, Connection, Held, clock,
     reply_memory::{Full, MAX_MEMORY, Reserved, SMALL},
 };
 use prost::Message;
@@ -40,13 +40,15 @@ const PAGE_OFFSET: usize = 128;
 #[derive(Debug, Clone)]
 pub(crate) struct Services {
     pub limits: Arc<Limits>,
-    pub args: GrpcArgs,
-    pub pattern: Pattern,
+    pub args: Arc<GrpcArgs>,
+    pattern: Pattern,
+    /// The connection that they serve. Those of tonic's own server serve all, and find it at the request.
+    connection: Option<Arc<Connection>>,
 }
 
 /// The contents of bulk messages, which all streams share.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Pattern(Arc<Mutex<Bytes>>);
+struct Pattern(Arc<Mutex<Bytes>>);
 
 impl Pattern {
     /// Returns a message of `length` bytes.
@@ -64,13 +66,37 @@ impl Pattern {
 }
 
 impl Services {
+    /// Returns those of a server.
+    pub(crate) fn new(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Self {
+        Self {
+            limits: args.limits(chassis),
+            args: Arc::new(args.clone()),
+            pattern: Pattern::default(),
+            connection: None,
+        }
+    }
+
+    /// Returns those of a connection.
+    pub(crate) fn of(&self, connection: &Arc<Connection>) -> Self {
+        Self {
+            connection: Some(Arc::clone(connection)),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the connection of a request.
+    fn connection<'a>(&'a self, extensions: &'a Extensions) -> Option<&'a Arc<Connection>> {
+        let own = self.connection.as_ref();
+        own.or_else(|| extensions.get())
+    }
+
     /// Applies the synthetic load to a request and counts it on its connection, which it returns.
     pub(crate) async fn begin<'a>(
-        &self,
+        &'a self,
         extensions: &'a Extensions,
     ) -> Option<&'a Arc<Connection>> {
         self.limits.chassis.load.apply().await;
-        let connection = extensions.get::<Arc<Connection>>()?;
+        let connection = self.connection(extensions)?;
         connection.count_requests(1);
         Some(connection)
     }
@@ -336,7 +362,7 @@ impl Echo for Services {
         let announcement = Announcement::of_each();
         let conversation = Conversation {
             services: self.clone(),
-            connection: request.extensions().get().cloned(),
+            connection: self.connection(request.extensions()).cloned(),
             messages: request.into_inner(),
             longest: 0,
             next: announcement.next.clone(),
@@ -419,7 +445,7 @@ pub(crate) mod tests {
 
     use clap::{Args, Command, FromArgMatches};
     use http_body_util::Full;
-    use netping_serving::{Chassis, testing::accepted};
+    use netping_serving::testing::accepted;
     use tokio::{runtime, task::spawn_blocking};
     use tonic::codec::Codec;
     use tonic_prost::ProstCodec;
@@ -430,12 +456,7 @@ pub(crate) mod tests {
     pub(crate) fn services(chassis: &Arc<Chassis>) -> Services {
         let flags = ["test", "--max-held", "0", "--max-message", "100"];
         let flags = GrpcArgs::augment_args(Command::new("test")).get_matches_from(flags);
-        let args = GrpcArgs::from_arg_matches(&flags).unwrap();
-        Services {
-            limits: args.limits(chassis),
-            args,
-            pattern: Pattern::default(),
-        }
+        Services::new(chassis, &GrpcArgs::from_arg_matches(&flags).unwrap())
     }
 
     /// Returns a request of one message.
@@ -462,7 +483,7 @@ pub(crate) mod tests {
     async fn a_conversation_announces_its_long_messages() {
         let (_, chassis, _) = accepted();
         let mut services = services(&chassis);
-        services.args.max_message = LONG;
+        Arc::make_mut(&mut services.args).max_message = LONG;
         for length in [LONG - 1, LONG] {
             let message = EchoRequest {
                 input: "x".to_owned(),
@@ -536,7 +557,7 @@ pub(crate) mod tests {
     async fn a_long_answer_is_made_and_encoded_elsewhere() {
         let (_, chassis, _) = accepted();
         let mut services = services(&chassis);
-        services.args.max_message = LONG;
+        Arc::make_mut(&mut services.args).max_message = LONG;
         let echo = |length: usize| {
             services.echo(Request::new(EchoRequest {
                 input: "x".to_owned(),
@@ -573,7 +594,7 @@ pub(crate) mod tests {
             let (accepted, chassis, _) = accepted();
             let connection = accepted.connection();
             let mut services = services(&chassis);
-            services.args.max_message = LONG;
+            Arc::make_mut(&mut services.args).max_message = LONG;
             let (end, ended) = mpsc::channel::<()>();
             let busy = spawn_blocking(move || ended.recv());
             let mut request = Request::new(EchoRequest {

@@ -58,20 +58,21 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        let connection = request.extensions().get().cloned();
         let routes = &mut self.routes;
-        answer(&self.limits, request, |request| {
+        answer(&self.limits, connection, request, |request| {
             Box::pin(routes.call(request))
         })
     }
 }
 
-/// Has a service answer a request.
+/// Has a service answer a request; `connection` is the one that counts it.
 pub(crate) fn answer<B>(
     limits: &Arc<Limits>,
+    connection: Option<Arc<Connection>>,
     request: Request<B>,
     service: impl FnOnce(Request<RequestBody<B>>) -> BoxFuture<Response<Body>, Infallible>,
 ) -> Call {
-    let connection = request.extensions().get::<Arc<Connection>>().cloned();
     let active = connection.map(Active::begin);
     let timeout = request.headers().get(&TIMEOUT);
     let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
