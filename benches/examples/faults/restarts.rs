@@ -2,12 +2,12 @@
 
 use std::{fs, time::Duration};
 
-use netping_benches::processes::{Client, Said, Server, wait};
+use netping_benches::processes::{Client, Said, Server, time_of_day, wait};
 use nix::sys::signal::Signal;
 
-use crate::{Fault, Kind, Outcome, serves};
+use crate::{Fault, Kind, Outcome, peer::PATIENCE, serves};
 
-pub const FAULTS: [Fault; 6] = [
+pub const FAULTS: [Fault; 7] = [
     Fault {
         what: "a client that has ended",
         promised: "no connection left within 2 s",
@@ -43,6 +43,12 @@ pub const FAULTS: [Fault; 6] = [
         promised: "answered, ended with 0 within 6 s",
         servers: Kind::is_server,
         try_it: in_work,
+    },
+    Fault {
+        what: "a request with 30 s of work, SIGTERM, --drain-timeout 1s",
+        promised: "ended after 1 to 2 s",
+        servers: Kind::is_server,
+        try_it: busy,
     },
 ];
 
@@ -251,9 +257,8 @@ fn is_asleep(process: u32) -> bool {
     })
 }
 
-/// Ends a server that has a request in work.
-fn in_work(kind: &Kind) -> Outcome {
-    let mut server = kind.start(&["--delay", "1s"]);
+/// Starts a client of one request.
+fn one_request(server: &Server, kind: &Kind) -> Client {
     let run = [
         "latency",
         &server.url,
@@ -263,7 +268,13 @@ fn in_work(kind: &Kind) -> Outcome {
         "0s",
         "--no-first-call",
     ];
-    let client = Client::start(&[&run[..], &server.metrics(), &kind.client()].concat());
+    Client::start(&[&run[..], &server.metrics(), &kind.client()].concat())
+}
+
+/// Ends a server that has a request in work.
+fn in_work(kind: &Kind) -> Outcome {
+    let mut server = kind.start(&["--delay", "1s"]);
+    let client = one_request(&server, kind);
     while server.metric("netping_connections") != Some(1.0) {
         wait(Duration::from_millis(5));
     }
@@ -275,4 +286,29 @@ fn in_work(kind: &Kind) -> Outcome {
     let came = format!("exit code {code:?}");
     let kept = accounts.ok == 1 && accounts.failed() == 0 && code == Some(0);
     accounts.outcome().and(kept, &came)
+}
+
+/// Ends a server whose only worker is busy: nothing on that thread can end the process.
+fn busy(kind: &Kind) -> Outcome {
+    let one: &[&str] = if kind.server == "threads" {
+        &[]
+    } else {
+        &["--workers", "1"]
+    };
+    let flags = ["--work", "30s", "--drain-timeout", "1s"];
+    let mut server = kind.start(&[&flags, one].concat());
+    let client = one_request(&server, kind);
+    let used = || server.metric("process_cpu_seconds_total").unwrap_or(0.0);
+    let before = used();
+    while used() < before + 0.2 {
+        wait(Duration::from_millis(5));
+    }
+    let begun = time_of_day();
+    server.process.signal(Signal::SIGTERM);
+    let code = server.ended_within(PATIENCE);
+    let took = time_of_day() - begun;
+    client.finish();
+    // A drain that cannot end has the exit code 1.
+    let is_over = matches!(code, Some(0 | 1)) && (0.95..=2.0).contains(&took);
+    Outcome::new(is_over, format!("exit code {code:?} after {took:.1} s"))
 }
