@@ -18,9 +18,12 @@ use tonic::{
 
 use crate::{limits::Limits, reply_body::ReplyBody};
 
+/// What a service does for a call.
+pub(crate) type Answer = BoxFuture<Response<Body>, Infallible>;
+
 /// A call that is not answered.
 pub(crate) struct Waiting {
-    pub answer: BoxFuture<Response<Body>, Infallible>,
+    pub answer: Answer,
     /// Its request, on a connection that counts them.
     pub active: Option<Active<Arc<Connection>>>,
     /// The end of its time, if its caller has set one.
@@ -88,26 +91,25 @@ const MOST_DROPPED: usize = 32;
 
 /// Calls that their connections have left.
 #[derive(Default)]
-pub(crate) struct Left(Mutex<Vec<Box<dyn Send>>>);
+pub(crate) struct Left(Mutex<Vec<Answer>>);
 
 /// Those of the process: with one reference for all, no call has to count its own.
 pub(crate) static LEFT: Left = Left(Mutex::new(Vec::new()));
 
 impl Left {
-    fn push(&'static self, call: impl Send + 'static) {
-        // Without a runtime nobody has to wait.
-        let Ok(runtime) = Handle::try_current() else {
-            return;
-        };
+    fn push(&'static self, call: Answer) {
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let was_empty = calls.is_empty();
-        calls.push(Box::new(call));
-        if was_empty {
+        if calls.is_empty() {
+            // Without a runtime nobody has to wait.
+            let Ok(runtime) = Handle::try_current() else {
+                return;
+            };
             runtime.spawn(self.drop_all());
         }
+        calls.push(call);
     }
 
-    fn some(&self) -> Vec<Box<dyn Send>> {
+    fn some(&self) -> Vec<Answer> {
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let rest = calls.len().saturating_sub(MOST_DROPPED);
         calls.split_off(rest)

@@ -12,13 +12,13 @@ use tonic::{
     Status,
     body::Body,
     codegen::{
-        BoxFuture, Service,
+        Service,
         http::{HeaderName, Request, Response},
     },
 };
 
 use crate::{
-    call::{Call, LEFT, Waiting},
+    call::{Answer, Call, LEFT, Waiting},
     deadline,
     limits::Limits,
     reply_body::ReplyBody,
@@ -71,7 +71,7 @@ pub(crate) fn answer<B>(
     limits: &Arc<Limits>,
     connection: Option<Arc<Connection>>,
     request: Request<B>,
-    service: impl FnOnce(Request<RequestBody<B>>) -> BoxFuture<Response<Body>, Infallible>,
+    service: impl FnOnce(Request<RequestBody<B>>) -> Answer,
 ) -> Call {
     let active = connection.map(Active::begin);
     let timeout = request.headers().get(&TIMEOUT);
