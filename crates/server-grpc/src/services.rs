@@ -536,6 +536,27 @@ pub(crate) mod tests {
         assert!(ticks.next().await.is_some());
     }
 
+    #[tokio::test]
+    async fn a_message_of_a_conversation_counts_before_it_is_made() {
+        let (accepted, chassis, _) = accepted();
+        let mut services = services(&chassis);
+        Arc::make_mut(&mut services.args).max_message = LONG;
+        let limits = Arc::get_mut(&mut services.limits).unwrap();
+        limits.most_held = 3 * LONG as u64;
+        let services = services.of(accepted.connection());
+        let message = EchoRequest {
+            input: "x".to_owned(),
+            response_bytes: LONG as u32,
+        };
+        let conversation = async || services.chat(request(&message)).await.unwrap().into_inner();
+        let mut first = conversation().await;
+        assert!(first.next().now_or_never().is_none());
+        let refused = conversation().await.next().now_or_never().flatten();
+        assert!(refused.is_some_and(|message| message.is_err()));
+        drop(first);
+        assert!(conversation().await.next().now_or_never().is_none());
+    }
+
     #[test]
     fn an_answer_repeats_its_message() {
         for input in ["", "abc", &"0123456789".repeat(1000)] {
