@@ -18,7 +18,7 @@ use tonic::{
 
 use crate::{limits::Limits, reply_body::ReplyBody};
 
-/// What a service does for a call.
+/// The future of a service's answer.
 pub(crate) type Answer = BoxFuture<Response<Body>, Infallible>;
 
 /// A call that is not answered.
@@ -133,7 +133,7 @@ mod tests {
     use netping_serving::testing::accepted;
 
     use super::*;
-    use crate::long_work::LongWork;
+    use crate::reply_body::tests::limits;
 
     struct Counted(Arc<AtomicUsize>);
 
@@ -147,11 +147,7 @@ mod tests {
     async fn calls_of_a_connection_that_is_gone_are_dropped_a_few_at_a_time() {
         let (accepted, chassis, _) = accepted();
         let connection = accepted.connection();
-        let limits = Arc::new(Limits {
-            chassis,
-            long_work: LongWork::new(1),
-            most_held: 0,
-        });
+        let limits = limits(chassis, 0);
         let (polled, dropped) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
         let left: &_ = Box::leak(Box::default());
         let call = || {

@@ -323,7 +323,7 @@ impl HttpBody for ReplyBody {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::{pin::pin, sync::mpsc, thread, time::Duration};
 
     use futures_util::FutureExt;
@@ -416,7 +416,7 @@ mod tests {
         assert!(!next.is_long());
     }
 
-    fn limits(chassis: Arc<netping_serving::Chassis>, most_held: u64) -> Arc<Limits> {
+    pub(crate) fn limits(chassis: Arc<netping_serving::Chassis>, most_held: u64) -> Arc<Limits> {
         Arc::new(Limits {
             chassis,
             long_work: LongWork::new(1),

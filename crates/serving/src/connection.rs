@@ -57,7 +57,7 @@ struct Tally {
     replies: ReplyMemory,
     /// Replies that the peer is to take.
     waits: Waits,
-    /// How it has been asked to end, and the task that serves it, unless that is a thread.
+    /// The signal to end, of a connection that a task serves.
     signal: Signal,
 }
 
