@@ -433,7 +433,7 @@ fn other_connections_have_their_turn_between_many_requests_of_one() {
         };
         assert_eq!(answered(&reply), 1, "{stack}");
         let count = answered(&replies);
-        assert!(count < REQUESTS as usize / 2, "{stack}: {count}");
+        assert!(count < REQUESTS as usize / 4, "{stack}: {count}");
     }
 }
 
