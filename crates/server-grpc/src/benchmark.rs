@@ -12,7 +12,7 @@ use tonic::{Request, Status, Streaming};
 
 use crate::{
     reply_body::Announcement,
-    services::{Reply, Services, announcing, holding, turn},
+    services::{Reply, Services, announcing, count_message, holding, turn},
 };
 
 /// The contents of payloads that are not longer.
@@ -92,7 +92,7 @@ impl BenchmarkService for Services {
             };
             let length = services.response_length(&request)?;
             let open = connection.as_ref();
-            let _held = services.count_message(open, longest, length)?;
+            let _held = count_message(open, longest, length)?;
             turn(open, length).await;
             next.announce(length).await;
             let state = (services, connection, longest.max(length), next);
@@ -121,7 +121,7 @@ impl BenchmarkService for Services {
     ) -> Reply<Self::StreamingFromServerStream> {
         let connection = self.begin(request.extensions()).await;
         let length = self.response_length(request.get_ref())?;
-        self.count_message(connection, 0, length)?;
+        count_message(connection, 0, length)?;
         Ok(holding(endless(connection.cloned(), length), None, length))
     }
 
@@ -135,7 +135,7 @@ impl BenchmarkService for Services {
             return Ok(holding(Box::pin(stream::empty()), None, 0));
         };
         let length = self.response_length(&first)?;
-        self.count_message(connection, 0, length)?;
+        count_message(connection, 0, length)?;
         let services = self.clone();
         let mut responses = endless(connection.cloned(), length);
         // Requests are read beside the responses, and only their end matters.

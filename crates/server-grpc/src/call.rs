@@ -147,7 +147,7 @@ mod tests {
     async fn calls_of_a_connection_that_is_gone_are_dropped_a_few_at_a_time() {
         let (accepted, chassis, _) = accepted();
         let connection = accepted.connection();
-        let limits = limits(chassis, 0);
+        let limits = limits(chassis);
         let (polled, dropped) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
         let left: &_ = Box::leak(Box::default());
         let call = || {

@@ -11,7 +11,7 @@ use std::{
 use netping_http2::Reason;
 use netping_protocol::tls;
 use netping_serving::{
-    Accepted, CONTROL_FRAMES, Chassis, Connection, IDLE_TIMEOUT, MAX_CONNECTIONS, echo::goodbye,
+    Accepted, Chassis, Connection, IDLE_TIMEOUT, MAX_CONNECTIONS, echo::goodbye,
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
@@ -77,21 +77,20 @@ impl ConnectedStream {
         Poll::Ready(read)
     }
 
-    /// Tells the peer why the server closes the connection, as far as the socket takes it at once.
-    fn leave(&mut self, cx: &mut Context<'_>) {
+    /// Tells the peer why the server closes the connection, if it does.
+    fn leave(&mut self) {
         let Some(kind) = self.connection.closed() else {
             return;
         };
-        if self.sent.may_leave() {
-            let goodbye = goaway(reason(kind), kind);
-            let parts = [IoSlice::new(&goodbye)];
-            self.sent.read(&parts, goodbye.len());
-            if let Ok(mut stream) = self.stream() {
-                // The connection is done, however this ends.
-                let _ = stream.as_mut().poll_write_vectored(cx, &parts);
-                let _ = stream.poll_flush(cx);
-            }
-        }
+        let Some(stream) = self.stream.take() else {
+            return;
+        };
+        let (mut stream, guard) = stream.into_parts();
+        let last = self.sent.may_leave().then(|| goaway(reason(kind), kind));
+        tokio::spawn(async move {
+            let _place = guard;
+            goodbye(&mut stream, &last.unwrap_or_default()).await;
+        });
     }
 }
 
@@ -156,7 +155,7 @@ impl AsyncRead for ConnectedStream {
             return Poll::Pending;
         };
         if let Err(error) = read {
-            self.leave(cx);
+            self.leave();
             return Poll::Ready(Err(error));
         }
         if mem::take(&mut self.is_fresh) && buf.filled().get(before) == Some(&tls::HANDSHAKE) {
@@ -172,12 +171,7 @@ impl AsyncRead for ConnectedStream {
         let requests = this.received.take_requests();
         this.is_dense = requests > 1 && requests * DENSE > (buf.filled().len() - before) as u64;
         this.in_turn += requests;
-        if this.connection.count_control(this.received.take_control()) {
-            this.chassis.count_error(CONTROL_FRAMES);
-            buf.set_filled(before);
-            this.leave(cx);
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
+        this.connection.count_control(this.received.take_control());
         // The reaper limits the time in which the rest of a frame comes.
         this.connection.set_partial(this.received.partial());
         Poll::Ready(Ok(()))

@@ -17,7 +17,11 @@ mod sent_frames;
 mod services;
 mod watched;
 
-use std::{io, ops::RangeInclusive, sync::Arc};
+use std::{
+    io,
+    ops::{RangeFrom, RangeInclusive},
+    sync::Arc,
+};
 
 use clap::{Args, ValueEnum};
 use netping_protocol::{
@@ -59,9 +63,9 @@ pub struct GrpcArgs {
     /// Longest message accepted and longest reply or chunk given, in bytes
     #[arg(long, default_value_t = 16 << 20, value_name = "BYTES", value_parser = bytes_in::<usize>(..))]
     max_message: usize,
-    /// Most that a connection's incomplete requests and calls of many messages hold, beyond one message, in bytes; a
-    /// further one gets the status RESOURCE_EXHAUSTED
-    #[arg(long, default_value_t = 64 << 20, value_name = "BYTES", value_parser = bytes_in::<u64>(..))]
+    /// Most that the requests, replies and streams of a connection hold, beyond a call with the longest messages, in
+    /// bytes; one that holds more is closed
+    #[arg(long, default_value_t = 80 << 20, value_name = "BYTES", value_parser = bytes_in::<u64>(MAX_HELD))]
     max_held: u64,
     /// Flow-control window of each stream, in bytes
     #[arg(long, default_value_t = 4 << 20, value_name = "BYTES", value_parser = bytes_in::<u32>(WINDOWS))]
@@ -93,9 +97,9 @@ pub enum Stack {
 }
 
 impl GrpcArgs {
-    /// Returns the most that the calls of a connection may hold, in bytes.
+    /// Returns the most that a connection may hold, in bytes: of a call of many messages, a reply counts twice.
     fn most_held(&self) -> u64 {
-        self.max_held.saturating_add(self.max_message as u64)
+        self.max_held.saturating_add(3 * self.max_message as u64)
     }
 
     /// Returns the limits of the calls of all connections.
@@ -103,10 +107,12 @@ impl GrpcArgs {
         Arc::new(Limits {
             chassis: Arc::clone(chassis),
             long_work: LongWork::new(self.runtime.worker_count()),
-            most_held: self.most_held(),
         })
     }
 }
+
+/// Limits on `--max-held`, in bytes.
+const MAX_HELD: RangeFrom<u64> = 1 << 20..;
 
 /// Windows of flow control, in bytes, from HTTP/2's initial one to its largest (RFC 9113, section 6.9).
 const WINDOWS: RangeInclusive<u64> = 65_535..=0x7FFF_FFFF;
@@ -141,6 +147,7 @@ pub fn server(mut listening: Listening, args: &ServerArgs<GrpcArgs>) -> Result<T
     // GOAWAY is HTTP/2's goodbye: connections are not cut for the drain. The floor is told, and says it.
     let profile = Profile {
         preface: PREFACE,
+        most_held: own.most_held(),
         drain: match own.stack {
             Stack::Floor => Drain::ByEof,
             Stack::Tonic | Stack::Hyper => Drain::ByGoodbye,

@@ -1,8 +1,8 @@
-//! The memory that the calls of a connection may hold.
+//! What all calls share, and how those that get no more memory end.
 
 use std::sync::Arc;
 
-use netping_serving::{Chassis, reply_memory::MAX_MEMORY};
+use netping_serving::{Chassis, Full};
 use tonic::Status;
 
 use crate::long_work::LongWork;
@@ -12,18 +12,12 @@ use crate::long_work::LongWork;
 pub(crate) struct Limits {
     pub chassis: Arc<Chassis>,
     pub long_work: LongWork,
-    /// Most that the calls of a connection may hold besides reserved replies, in bytes.
-    pub most_held: u64,
 }
 
-impl Limits {
-    /// Refuses a call if those of its connection hold so many bytes.
-    pub(crate) fn check(&self, held: u64) -> Result<(), Status> {
-        if held <= self.most_held {
-            return Ok(());
-        }
-        self.chassis.count_error(MAX_MEMORY);
-        let much = "the connection's calls hold more than the server's --max-held";
-        Err(Status::resource_exhausted(much))
-    }
+/// Returns the status of a call that gets no more memory.
+pub(crate) fn exhausted(full: Full) -> Status {
+    Status::resource_exhausted(match full {
+        Full::Process => "the server's --max-memory is reached",
+        Full::Connection => "the connection holds more than the server's --max-held",
+    })
 }

@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use netping_serving::reply_memory::Reserved;
+use netping_serving::Reserved;
 use tokio::{
     sync::Semaphore,
     task::{spawn_blocking, yield_now},

@@ -13,10 +13,7 @@ use std::{
 
 use atomic_waker::AtomicWaker;
 use bytes::Bytes;
-use netping_serving::{
-    Active, Connection, Held, Wait,
-    reply_memory::{Reserved, SMALL},
-};
+use netping_serving::{Active, Connection, Held, Reserved, Wait, reply_memory::SMALL};
 use tokio::time::Sleep;
 use tonic::{
     Status,
@@ -24,7 +21,11 @@ use tonic::{
     codegen::{Body as HttpBody, BoxFuture, http::HeaderMap},
 };
 
-use crate::{deadline, limits::Limits, long_work::NextMessage};
+use crate::{
+    deadline,
+    limits::{Limits, exhausted},
+    long_work::NextMessage,
+};
 
 type BodyFrame = http_body::Frame<Bytes>;
 
@@ -213,7 +214,7 @@ impl ReplyBody {
         if bytes <= held.bytes() {
             return Ok(());
         }
-        self.limits.check(held.set(bytes))
+        held.set(bytes).map_err(exhausted)
     }
 
     /// Returns the next part of a message. The rest waits for the peer.
@@ -327,7 +328,10 @@ pub(crate) mod tests {
     use std::{pin::pin, sync::mpsc, thread, time::Duration};
 
     use futures_util::FutureExt;
-    use netping_serving::{Accepted, testing::accepted};
+    use netping_serving::{
+        Accepted, Chassis, Profile,
+        testing::{accepted, accepted_with},
+    };
     use tokio::time::timeout;
 
     use super::*;
@@ -375,7 +379,7 @@ pub(crate) mod tests {
                 ended.recv().unwrap();
                 MESSAGE
             }));
-            let limits = limits(chassis, 0);
+            let limits = limits(chassis);
             let mut reply = ReplyBody::new(body, None, Some(announcement), None, limits);
             if is_short {
                 end.send(()).unwrap();
@@ -398,7 +402,7 @@ pub(crate) mod tests {
             next: next.clone(),
             ..Announcement::of_each()
         };
-        let limits = limits(chassis, 0);
+        let limits = limits(chassis);
         // At the second time of asking there is one, of which nobody is told.
         let mut asked = false;
         let body = Body::new(Messages(move |_: &mut Context<'_>| {
@@ -416,30 +420,31 @@ pub(crate) mod tests {
         assert!(!next.is_long());
     }
 
-    pub(crate) fn limits(chassis: Arc<netping_serving::Chassis>, most_held: u64) -> Arc<Limits> {
+    pub(crate) fn limits(chassis: Arc<Chassis>) -> Arc<Limits> {
         Arc::new(Limits {
             chassis,
             long_work: LongWork::new(1),
-            most_held,
         })
     }
 
-    /// Returns a reply with messages of these lengths, whose connection's calls may hold so much.
+    /// Returns a reply with messages of these lengths, whose connection may hold so much.
     fn reply<const N: usize>(lengths: [usize; N], most_held: u64) -> (ReplyBody, Accepted) {
-        let (accepted, chassis, _) = accepted();
+        let (accepted, chassis, _) = accepted_with(Profile {
+            most_held,
+            ..Profile::ECHO
+        });
         let mut lengths = lengths.into_iter();
         let body = Body::new(Messages(move |_: &mut Context<'_>| {
             Poll::Ready(lengths.next().map(|length| Bytes::from(vec![7; length])))
         }));
         let active = Active::begin(Arc::clone(accepted.connection()));
-        let limits = limits(chassis, most_held);
-        let reply = ReplyBody::new(body, Some(active), None, None, limits);
+        let reply = ReplyBody::new(body, Some(active), None, None, limits(chassis));
         (reply, accepted)
     }
 
     /// Returns what calls of the connection hold.
     fn held(accepted: &Accepted) -> u64 {
-        Held::nothing(accepted.connection()).set(0)
+        accepted.connection().held()
     }
 
     fn poll(reply: &mut ReplyBody) -> Poll<Option<BodyFrame>> {
@@ -458,7 +463,7 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn one_short_message_is_not_counted() {
-        let (mut reply, accepted) = reply([SMALL], 0);
+        let (mut reply, accepted) = reply([SMALL], 1 << 20);
         let message = next(&mut reply);
         assert_eq!(message.data_ref().map(Bytes::len), Some(SMALL));
         assert_eq!(held(&accepted), 0);
@@ -494,7 +499,7 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_reply_ends_where_its_connection_would_hold_too_much() {
-        let (mut reply, accepted) = reply([SMALL + 1, 20_000, 30], 10_000);
+        let (mut reply, accepted) = reply([SMALL + 1, 20_000, 30], 40_000);
         drop(next(&mut reply));
         assert_eq!(held(&accepted), 2 * (SMALL as u64 + 1));
         let end = next(&mut reply).into_trailers().ok();

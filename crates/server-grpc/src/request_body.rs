@@ -15,11 +15,14 @@ use netping_serving::{
 use tokio::time::{Sleep, sleep_until};
 use tonic::{
     Status,
-    codegen::{Body as HttpBody, StdError},
+    codegen::{
+        Body as HttpBody, StdError,
+        http::{HeaderMap, Request, Uri},
+    },
 };
 
 use crate::{
-    limits::Limits,
+    limits::{Limits, exhausted},
     pieces::{Piece, Pieces},
 };
 
@@ -36,6 +39,8 @@ pub(crate) struct RequestBody<B> {
     begun: Option<Instant>,
     overdue: Option<Pin<Box<Sleep>>>,
     messages: Messages,
+    /// Bytes that its head takes, if they are more than usual.
+    head: u64,
     memory: Option<Held>,
     limits: Arc<Limits>,
 }
@@ -75,24 +80,54 @@ impl Messages {
     }
 }
 
+/// Memory of a header besides its name and value, in bytes, and of each byte of these, which HPACK decodes into a buffer
+/// that grows by doubling: measured.
+const HEADER: usize = 128;
+const HEADER_BYTE: usize = 2;
+
+/// Memory of a head that counts as a part of its stream, in bytes.
+const USUAL_HEAD: usize = 2 << 10;
+
+/// Returns the memory that the head of a request takes, in bytes, if it is more than usual.
+fn head_memory(uri: &Uri, headers: &HeaderMap) -> usize {
+    let lengths = headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len());
+    let authority = uri
+        .authority()
+        .map_or(0, |authority| authority.as_str().len());
+    let bytes = lengths.sum::<usize>() + authority + uri.path().len();
+    let memory = headers.len() * HEADER + bytes * HEADER_BYTE;
+    if memory > USUAL_HEAD { memory } else { 0 }
+}
+
 impl<B> RequestBody<B> {
-    /// Returns a request of which nothing has come; `connection` is the one that counts what it holds.
-    pub(crate) fn new(
-        body: B,
+    /// Returns the request, of whose body nothing has come; `connection` is the one that counts what it holds.
+    pub(crate) fn of(
+        request: Request<B>,
         is_conversation: bool,
         connection: Option<&Connection>,
         limits: Arc<Limits>,
-    ) -> Self {
-        Self {
+    ) -> Request<Self> {
+        let head = head_memory(request.uri(), request.headers()) as u64;
+        let mut memory = connection.map(Held::nothing);
+        if head > 0
+            && let Some(memory) = &mut memory
+        {
+            // The call ends with its connection.
+            let _ = memory.set(head);
+        }
+        request.map(|body| Self {
             body,
             is_conversation,
             came: 0,
             begun: None,
             overdue: None,
             messages: Messages::default(),
-            memory: connection.map(Held::nothing),
+            head,
+            memory,
             limits,
-        }
+        })
     }
 
     /// Counts a part of the request, and what it holds.
@@ -103,11 +138,10 @@ impl<B> RequestBody<B> {
         if self.is_conversation && self.messages.whole > whole {
             (self.came, self.begun) = (0, None);
         }
-        let total = self.memory.as_mut().map_or(0, |own| own.set(held));
-        if held == 0 {
-            return Ok(());
+        match &mut self.memory {
+            Some(memory) => memory.set(self.head + held).map_err(exhausted),
+            None => Ok(()),
         }
-        self.limits.check(total)
     }
 
     /// Waits until the request has taken too long.
@@ -165,7 +199,36 @@ where
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::Empty;
+    use netping_serving::testing::accepted;
+    use tonic::codegen::http;
+
     use super::*;
+    use crate::reply_body::tests::limits;
+
+    #[tokio::test]
+    async fn an_unusual_head_holds_memory_until_its_request_ends() {
+        let (accepted, chassis, _) = accepted();
+        let (connection, limits) = (accepted.connection(), limits(chassis));
+        let held = |count: usize, length: usize| {
+            let mut request = http::Request::post("http://localhost:8003/echopb.Echo/Echo");
+            for number in 0..count {
+                request = request.header(format!("x-{number}"), "v".repeat(length));
+            }
+            let request = request.body(Empty::<Bytes>::new()).unwrap();
+            let limits = Arc::clone(&limits);
+            let request = RequestBody::of(request, false, Some(connection), limits);
+            let held = connection.held();
+            drop(request);
+            assert_eq!(connection.held(), 0);
+            held
+        };
+        assert_eq!(held(6, 30), 0);
+        for (count, length, least) in [(1, 15_000, 30_000), (400, 0, 51_200)] {
+            let held = held(count, length);
+            assert!((least..least + 5_000).contains(&held), "{held}");
+        }
+    }
 
     #[test]
     fn a_message_holds_memory_until_it_is_whole_and_a_long_one_longer() {

@@ -14,10 +14,7 @@ use netping_protocol::{
     hello::{BenchmarkMessage, hello_server::Hello},
     message, payload,
 };
-use netping_serving::{
-    Chassis, Connection, Held, clock,
-    reply_memory::{Full, MAX_MEMORY, Reserved, SMALL},
-};
+use netping_serving::{Chassis, Connection, Held, Reserved, clock, reply_memory::SMALL};
 use prost::Message;
 use tokio::time;
 use tokio_stream::Stream;
@@ -25,7 +22,7 @@ use tonic::{Code, Extensions, Request, Response, Status, Streaming};
 
 use crate::{
     GrpcArgs,
-    limits::Limits,
+    limits::{Limits, exhausted},
     long_work::{LONG, NextMessage},
     reply_body::{Announcement, PART},
 };
@@ -130,33 +127,12 @@ impl Services {
             reserved
         } else {
             let mut held = Held::nothing(connection);
-            self.limits.check(held.set(request as u64))?;
+            held.set(request as u64).map_err(exhausted)?;
             connection.reserve(bytes).await
         };
-        let reserved = reserved.map_err(|Full| {
-            self.limits.chassis.count_error(MAX_MEMORY);
-            Status::resource_exhausted("the server's --max-memory is reached")
-        })?;
+        let reserved = reserved.map_err(exhausted)?;
         connection.turn(bytes).await;
         Ok(reserved)
-    }
-
-    /// Refuses a message of a reply of many before it is made, if its connection's calls would then hold too much. The
-    /// call keeps room for the `longest` so far. What is returned counts the message until it is made.
-    pub(crate) fn count_message(
-        &self,
-        connection: Option<&Arc<Connection>>,
-        longest: usize,
-        length: usize,
-    ) -> Result<Option<Held>, Status> {
-        let more = length.saturating_sub(longest);
-        let mut held = connection
-            .filter(|_| more > SMALL)
-            .map(|own| Held::nothing(own));
-        if let Some(held) = &mut held {
-            self.limits.check(held.set(2 * more as u64))?;
-        }
-        Ok(held)
     }
 
     /// Rejects a reply or a chunk over the limit.
@@ -226,6 +202,23 @@ impl Services {
     }
 }
 
+/// Refuses a message of a reply of many before it is made, if its connection would then hold too much. The call keeps
+/// room for the `longest` so far. What is returned counts the message until it is made.
+pub(crate) fn count_message(
+    connection: Option<&Arc<Connection>>,
+    longest: usize,
+    length: usize,
+) -> Result<Option<Held>, Status> {
+    let more = length.saturating_sub(longest);
+    let mut held = connection
+        .filter(|_| more > SMALL)
+        .map(|own| Held::nothing(own));
+    if let Some(held) = &mut held {
+        held.set(2 * more as u64).map_err(exhausted)?;
+    }
+    Ok(held)
+}
+
 /// Waits until it is the connection's turn to make so much of a reply, by [`Connection::turn`].
 pub(crate) async fn turn(connection: Option<&Arc<Connection>>, bytes: usize) {
     if let Some(connection) = connection {
@@ -283,7 +276,7 @@ impl Conversation {
         }
         let length = services.answer_length(&message)?;
         let connection = self.connection.as_ref();
-        let _held = services.count_message(connection, self.longest, length)?;
+        let _held = count_message(connection, self.longest, length)?;
         turn(connection, length).await;
         self.longest = self.longest.max(length);
         self.next.announce(length).await;
@@ -337,7 +330,7 @@ impl Echo for Services {
         let connection = self.begin(&extensions).await;
         let length = request.bytes as usize;
         self.check_length("a message", length)?;
-        self.count_message(connection, 0, length)?;
+        count_message(connection, 0, length)?;
         let announcement = Announcement::of_each();
         let ticks = self.ticks(&request, connection.cloned(), &announcement.next);
         Ok(announcing(Box::pin(ticks), announcement))
@@ -445,16 +438,19 @@ pub(crate) mod tests {
 
     use clap::{Args, Command, FromArgMatches};
     use http_body_util::Full;
-    use netping_serving::testing::accepted;
+    use netping_serving::{
+        Profile,
+        testing::{accepted, accepted_with},
+    };
     use tokio::{runtime, task::spawn_blocking};
     use tonic::codec::Codec;
     use tonic_prost::ProstCodec;
 
     use super::*;
 
-    /// Returns the services, whose calls may hold 100 bytes.
+    /// Returns the services, whose messages may have 100 bytes.
     pub(crate) fn services(chassis: &Arc<Chassis>) -> Services {
-        let flags = ["test", "--max-held", "0", "--max-message", "100"];
+        let flags = ["test", "--max-message", "100"];
         let flags = GrpcArgs::augment_args(Command::new("test")).get_matches_from(flags);
         Services::new(chassis, &GrpcArgs::from_arg_matches(&flags).unwrap())
     }
@@ -538,11 +534,12 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_message_of_a_conversation_counts_before_it_is_made() {
-        let (accepted, chassis, _) = accepted();
+        let (accepted, chassis, _) = accepted_with(Profile {
+            most_held: 3 * LONG as u64,
+            ..Profile::ECHO
+        });
         let mut services = services(&chassis);
         Arc::make_mut(&mut services.args).max_message = LONG;
-        let limits = Arc::get_mut(&mut services.limits).unwrap();
-        limits.most_held = 3 * LONG as u64;
         let services = services.of(accepted.connection());
         let message = EchoRequest {
             input: "x".to_owned(),
@@ -641,25 +638,28 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_request_whose_reply_waits_for_room_is_held() {
-        let (accepted, chassis, _) = accepted();
+        const ROOM: u64 = 64 << 20;
+        let (accepted, chassis, _) = accepted_with(Profile {
+            most_held: ROOM + 100,
+            ..Profile::ECHO
+        });
         let connection = accepted.connection();
         let services = services(&chassis);
         let reserve = |request, bytes| services.reserve(Some(connection), request, bytes);
-        let all = reserve(101, 64 << 20).await.unwrap();
+        let all = reserve(101, ROOM as usize).await.unwrap();
         let refused = reserve(101, 5000).await.map_err(|status| status.code());
         assert_eq!(refused.err(), Some(Code::ResourceExhausted));
         let mut waiting = pin!(reserve(100, 5000));
         let mut cx = std::task::Context::from_waker(Waker::noop());
         assert!(waiting.as_mut().poll(&mut cx).is_pending());
-        let held = || Held::nothing(connection).set(0);
-        assert_eq!(held(), 100);
+        assert_eq!(connection.held(), ROOM + 100);
         // What is left is refused before it is made, and counts no further.
-        let kept = |longest, length| services.count_message(Some(connection), longest, length);
+        let kept = |longest, length| count_message(Some(connection), longest, length);
         assert!(kept(0, SMALL).is_ok() && kept(SMALL, 2 * SMALL).is_ok());
         assert!(kept(0, SMALL + 1).is_err());
-        assert_eq!(held(), 100);
+        assert_eq!(connection.held(), ROOM + 100);
         drop(all);
         assert!(waiting.await.unwrap().is_some());
-        assert_eq!(held(), 0);
+        assert_eq!(connection.held(), 0);
     }
 }

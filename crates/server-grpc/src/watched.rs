@@ -80,9 +80,13 @@ pub(crate) fn answer<B>(
     let path = request.uri().path();
     let is_conversation = path == CHAT || path.starts_with(STREAMING);
     let connection = active.as_ref().map(|own| &**own.connection());
-    let mut answer = service(
-        request.map(|body| RequestBody::new(body, is_conversation, connection, Arc::clone(limits))),
-    );
+    let limits = || Arc::clone(limits);
+    let mut answer = service(RequestBody::of(
+        request,
+        is_conversation,
+        connection,
+        limits(),
+    ));
     if let Some(deadline) = deadline {
         answer = Box::pin(async move {
             let missed = || Ok(Status::deadline_exceeded(deadline::MISSED).into_http());
@@ -95,7 +99,7 @@ pub(crate) fn answer<B>(
         answer,
         active,
         deadline,
-        limits: Arc::clone(limits),
+        limits: limits(),
     };
     Call::new(waiting, &LEFT)
 }

@@ -274,26 +274,48 @@ async fn a_stream_ends_at_the_calls_deadline_though_it_could_go_on() {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
-async fn every_stack_limits_what_incomplete_requests_hold() {
-    // 990 bytes of a message of 1,000.
-    let part: &'static [u8] = [&[0, 0, 0, 3, 0xe8][..], &[7; 990]].concat().leak();
+/// Kinds of frames of HTTP/2 (RFC 9113, section 6).
+const HEADERS: u8 = 1;
+const GOAWAY: u8 = 7;
+
+#[test]
+fn every_stack_closes_a_connection_that_holds_too_much() {
     for stack in STACKS {
-        let limits = ["--max-held", "1000", "--max-message", "1000"];
-        let server = start(
-            stack,
-            &[&limits[..], &["--drain-timeout", "100ms"]].concat(),
-        );
-        let mut client = Http2::connect(&server).await;
-        let (_first, _sending) = client.send(&[], part, false).await;
-        let (_second, sending) = client.send(&[], part, false).await;
-        let (third, _sending) = client.send(&[], part, false).await;
-        assert_eq!(third.await.unwrap().1, Code::ResourceExhausted, "{stack}");
-        assert_eq!(server.errors("max_memory"), 1, "{stack}");
-        // What ends holds nothing any more.
-        drop(sending);
-        let (fourth, _sending) = client.send(&[], EMPTY, true).await;
-        assert_eq!(fourth.await.unwrap().1, Code::Ok, "{stack}");
+        let server = start(stack, &["--max-held", "1MiB", "--max-message", "400000"]);
+        // Returns the first frame of this kind after so many calls that are not whole, and one that is.
+        let answer = |count: u32, kind: u8| {
+            let mut peer = server.connect();
+            peer.write_all(PREFACE).unwrap();
+            // SETTINGS, its acknowledgement, and WINDOW_UPDATE, which allows more than the initial window.
+            peer.read_exact(&mut [0; 33 + 9 + 13]).unwrap();
+            // A part of a message of 400,000 bytes.
+            let part = [&[0][..], &400_000_u32.to_be_bytes(), &[b'x'; 15_000]].concat();
+            let mut bytes = Vec::new();
+            for stream in (1..2 * count).step_by(2) {
+                bytes.extend(head(stream, b"/echopb.Echo/Echo"));
+                bytes.extend(frame(0, 0, stream, &part).repeat(4));
+            }
+            bytes.extend(call(2 * count + 1, b"/echopb.Echo/Echo", EMPTY));
+            // The server may close while this is being written.
+            let _ = peer.write_all(&bytes);
+            loop {
+                let mut head = [0; 9];
+                peer.read_exact(&mut head).unwrap();
+                let mut payload = vec![0; head[2].into()];
+                peer.read_exact(&mut payload).unwrap();
+                if head[3] == kind {
+                    return payload;
+                }
+            }
+        };
+        // 1.8 MB, and 10 KiB for each stream.
+        answer(30, HEADERS);
+        assert_eq!(server.errors("max_held"), 0, "{stack}");
+        let goodbye = answer(80, GOAWAY);
+        // ENHANCE_YOUR_CALM.
+        let expected = [&[0, 0, 0, 11][..], b"max_held"].concat();
+        assert!(goodbye.ends_with(&expected), "{stack}: {goodbye:?}");
+        assert_eq!(server.errors("max_held"), 1, "{stack}");
     }
 }
 
@@ -586,13 +608,18 @@ fn opening(window: u8, echo: &EchoRequest) -> Vec<u8> {
 
 /// Returns the frames of a call with a message.
 fn call(stream: u32, path: &[u8], body: &[u8]) -> Vec<u8> {
+    [head(stream, path), frame(0, 1, stream, body)].concat()
+}
+
+/// Returns the head of a call.
+fn head(stream: u32, path: &[u8]) -> Vec<u8> {
     let headers = [
         &[0x83, 0x86, 4, path.len() as u8][..],
         path,
         b"\x0f\x10\x10application/grpc",
     ]
     .concat();
-    [frame(1, 4, stream, &headers), frame(0, 1, stream, body)].concat()
+    frame(1, 4, stream, &headers)
 }
 
 /// Sends bytes, so many every 20 ms, until all are sent or the server closes; returns true if it closed.

@@ -20,15 +20,14 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 /// Application error code of a connection that ends in order.
 const GOODBYE: VarInt = VarInt::from_u32(0);
 
-/// Application error code of a connection that the reaper ends.
-const OVERDUE: VarInt = VarInt::from_u32(1);
+/// Application error code of a connection that the server closes for a reason.
+const CLOSED: VarInt = VarInt::from_u32(1);
 
-/// Serves a connection whose handshake is done until it closes, is overdue, or the server drains. The limits are those
-/// of a request, and of what all that are incomplete hold, in bytes.
+/// Serves a connection whose handshake is done until it closes, the server closes it for a reason, or drains.
 pub(crate) async fn serve(
     connection: quinn::Connection,
     guard: Guard,
-    limits: (Limits, u64),
+    limits: Limits,
     chassis: Arc<Chassis>,
 ) {
     let draining = CancellationToken::new();
@@ -68,22 +67,20 @@ pub(crate) async fn serve(
     tokio::select! {
         // First, since a connection without streams has nothing to answer either.
         biased;
-        () = guard.closed() => connection.close(OVERDUE, b"the connection is overdue"),
+        () = guard.closed() => {
+            let reason = guard.connection().closed().unwrap_or("the server is stopping");
+            connection.close(CLOSED, reason.as_bytes());
+        }
         () = answered => connection.close(GOODBYE, b"the server is stopping"),
     }
 }
 
-async fn serve_stream(
-    send: SendStream,
-    requests: Requests,
-    (limits, most_held): (Limits, u64),
-    chassis: Arc<Chassis>,
-) {
+async fn serve_stream(send: SendStream, requests: Requests, limits: Limits, chassis: Arc<Chassis>) {
     let connection = Arc::clone(&requests.connection);
     let wait = Wait::new(&connection);
     let mut stream = tokio::io::join(requests, Replies { send, wait });
     let codec = Codec::frames(limits);
-    echo(&mut stream, codec, &connection, &chassis, most_held).await;
+    echo(&mut stream, codec, &connection, &chassis).await;
     let Replies { send, wait } = stream.writer_mut();
     // It fails only if the client is gone.
     let _ = send.finish();

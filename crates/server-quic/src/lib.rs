@@ -14,7 +14,7 @@ use netping_protocol::{
     units::{bytes_in, number_in},
 };
 use netping_serving::{
-    Chassis, Listening, Result, ServeError,
+    Chassis, Listening, Profile, Result, ServeError,
     args::{CommonArgs, RuntimeArgs, ServerArgs, TlsArgs},
     run_on_runtimes,
     service::Service,
@@ -39,9 +39,9 @@ pub struct QuicArgs {
     /// a large number costs time
     #[arg(long, default_value_t = 256, value_name = "N", value_parser = number_in::<u32>(1..))]
     max_streams: u32,
-    /// Most that the incomplete requests of a connection hold, beyond one of the longest, in bytes; the stream of a
-    /// further one is ended
-    #[arg(long, default_value_t = 64 << 20, value_name = "BYTES", value_parser = bytes_in::<u64>(..))]
+    /// Most that the incomplete requests of a connection hold, beyond one of the longest, in bytes; a connection that holds
+    /// more is closed
+    #[arg(long, default_value_t = 80 << 20, value_name = "BYTES", value_parser = bytes_in::<u64>(1 << 20..))]
     max_held: u64,
     /// Flow-control window of each stream, in bytes
     #[arg(long, default_value_t = 4 << 20, value_name = "BYTES", value_parser = bytes_in::<u32>(1..))]
@@ -77,15 +77,18 @@ fn serve(mut listening: Listening, args: &ServerArgs<QuicArgs>) -> Result<()> {
     let options = reset::endpoint(&identity);
     let config = config(common, own, identity)?;
     // Streams end after the requests they have received, and then the connection closes.
-    let chassis = Chassis::start(&mut listening, common, own.runtime.profile())?;
+    let profile = Profile {
+        // The memory of a request doubles as it comes.
+        most_held: own.max_held.saturating_add(2 * own.max_frame as u64),
+        ..own.runtime.profile()
+    };
+    let chassis = Chassis::start(&mut listening, common, profile)?;
     let admission = Admission {
         chassis: Arc::clone(&chassis),
         limits: Limits {
             max_frame: own.max_frame,
             ..Limits::default()
         },
-        // The memory of a request doubles as it comes.
-        most_held: own.max_held.saturating_add(2 * own.max_frame as u64),
         retry_above: own.retry_above,
     };
     let (failed, mut failure) = mpsc::channel(1);
@@ -150,7 +153,6 @@ fn config(common: &CommonArgs, args: &QuicArgs, identity: Identity) -> Result<Se
 struct Admission {
     chassis: Arc<Chassis>,
     limits: Limits,
-    most_held: u64,
     retry_above: usize,
 }
 
@@ -194,8 +196,10 @@ impl Admission {
             match connection {
                 Ok(connection) => {
                     guard.connection().set_ready();
-                    let limits = (admission.limits, admission.most_held);
-                    connection::serve(connection, guard, limits, admission.chassis).await;
+                    let Admission {
+                        limits, chassis, ..
+                    } = admission;
+                    connection::serve(connection, guard, limits, chassis).await;
                 }
                 Err(error) => {
                     tracing::debug!("handshake: {error}");

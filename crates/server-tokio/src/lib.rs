@@ -60,14 +60,7 @@ pub fn server(mut listening: Listening, args: &ServerArgs<TokioArgs>) -> Result<
         async move {
             let connection = Arc::clone(stream.connection());
             // Of one stream, the length of a request is the limit.
-            echo(
-                &mut stream,
-                Codec::new(limits),
-                &connection,
-                &chassis,
-                u64::MAX,
-            )
-            .await;
+            echo(&mut stream, Codec::new(limits), &connection, &chassis).await;
             if says_goodbye {
                 // Tells a TLS peer that nothing was cut off. It fails only if the peer is gone.
                 let _ = stream.shutdown().await;

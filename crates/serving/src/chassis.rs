@@ -11,7 +11,6 @@ use std::{
 use netping_protocol::secure;
 use netping_system::{cores, limits, memory, process::own_resident_bytes};
 use nix::libc;
-use prometheus_client::metrics::{counter::Counter, family::Family};
 use socket2::SockRef;
 use tokio::time;
 
@@ -19,7 +18,7 @@ use crate::{
     Connection, Drain, Guard, Profile,
     args::{CommonArgs, LoadArgs},
     clock,
-    connection::{Connections, Deadlines, Ending, MAX_CONNECTIONS},
+    connection::{Connections, Deadlines, Ending, ErrorCounters, MAX_CONNECTIONS},
     reply_memory::MAX_MEMORY,
     request_limit::RequestLimit,
     shutdown::Shutdown,
@@ -52,9 +51,6 @@ const RUNTIME_FILES: u64 = 4;
 /// Least time between two log messages about refused or failed connections.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Errors by their kind, which is the metric's only label.
-pub(crate) type ErrorCounters = Family<[(&'static str, String); 1], Counter>;
-
 /// The part of a running server that all its connections share.
 #[derive(Debug)]
 pub struct Chassis {
@@ -85,10 +81,11 @@ impl Chassis {
         let others = RESERVED_FILES + MAX_SCRAPES as u64 + RUNTIME_FILES * cores as u64;
         let spare = files - others.min(files / 2);
         let affordable = (spare / profile.files_per_connection) as usize;
+        let errors = ErrorCounters::default();
         Self {
             shutdown,
-            connections: Arc::default(),
-            errors: Family::default(),
+            connections: Arc::new(Connections::new(profile.most_held, errors.clone())),
+            errors,
             max_connections: args.max_connections.unwrap_or(affordable),
             max_memory: args.max_memory.or_else(|| Some(memory::available()? / 2)),
             cores: profile.workers.map_or(cores, |workers| workers.min(cores)),
@@ -124,10 +121,13 @@ impl Chassis {
         self.errors.get_or_create(&labels).inc();
     }
 
-    /// Counts a connection or a request that a deadline has ended, by its kind: the name of the flag in
-    /// `snake_case`.
+    /// Counts a request that a deadline has ended, by its kind: the name of the flag in `snake_case`.
     pub fn count_deadline(&self, kind: &str) {
         self.count_error(kind);
+        self.log_deadline(kind);
+    }
+
+    fn log_deadline(&self, kind: &str) {
         self.log_rarely(|| {
             let flag = kind.replace('_', "-");
             tracing::warn!("closing connections for which --{flag} has passed");
@@ -162,7 +162,6 @@ impl Chassis {
         if admitted.is_some() {
             return admitted;
         }
-        self.count_error(MAX_CONNECTIONS);
         if self.connections.make_room() {
             let idle = "closing those that have been idle longest";
             self.log_rarely(|| tracing::warn!("{open} connections are open: {idle}"));
@@ -172,6 +171,7 @@ impl Chassis {
                 return admitted;
             }
         }
+        self.count_error(MAX_CONNECTIONS);
         self.log_rarely(|| tracing::warn!("{open} connections are open: refusing new ones"));
         None
     }
@@ -215,7 +215,7 @@ impl Chassis {
         let lacking = memory().map_or(0, |(resident, most)| self.relieve(resident, most));
         self.connections.set_full(lacking > 0);
         for kind in self.connections.reap(self.deadlines) {
-            self.count_deadline(kind);
+            self.log_deadline(kind);
         }
     }
 
@@ -241,9 +241,6 @@ impl Chassis {
         let lacking = (excess + most / 4).saturating_sub(before);
         let rest = resident.saturating_sub(before);
         let (closed, bytes) = self.connections.close_largest(lacking, rest);
-        for _ in 0..closed {
-            self.count_error(MAX_MEMORY);
-        }
         if closed > 0 {
             freeing.push((bytes, now));
             tracing::warn!(
@@ -324,7 +321,7 @@ mod tests {
         let others = [(); 3].map(|()| chassis.admit_task().unwrap());
         let held = |connection, mib| {
             let mut held = Held::nothing(connection);
-            held.set(mib * MIB);
+            held.set(mib * MIB).unwrap();
             held
         };
         let _held = [
@@ -351,7 +348,7 @@ mod tests {
     async fn however_much_was_closed_a_process_that_grows_closes_more() {
         let (accepted, chassis, _) = accepted();
         let mut held = Held::nothing(accepted.connection());
-        held.set(8 * MIB);
+        held.set(8 * MIB).unwrap();
         chassis
             .freeing
             .lock()
@@ -369,7 +366,7 @@ mod tests {
         let other = chassis.admit_task().unwrap();
         let mut held = [accepted.connection(), other.connection()].map(|own| Held::nothing(own));
         for held in &mut held {
-            held.set(100 * MIB);
+            held.set(100 * MIB).unwrap();
         }
         // Both had 15 MiB, of which those who are admitted may count on five.
         assert_eq!(chassis.relieve(30 * MIB, 10 * MIB), 15 * MIB);

@@ -1,6 +1,7 @@
 //! The open connections of a server: their counters, and the signal that ends each.
 
 mod closing;
+mod held;
 mod waits;
 
 use std::{
@@ -16,22 +17,57 @@ use std::{
 };
 
 use atomic_waker::AtomicWaker;
+use prometheus_client::metrics::{counter::Counter, family::Family};
 use slab::Slab;
 use tokio::sync::Notify;
 
 pub(crate) use self::closing::Deadlines;
 pub use self::{
     closing::{CONTROL_FRAMES, IDLE_TIMEOUT, MAX_CONNECTIONS},
+    held::{Full, Held, Reserved},
     waits::{REPLY_TIMEOUT, TAKEN, Wait},
 };
 use self::{
     closing::{MOST_CONTROL, Seen, Spare},
     waits::{Periods, Waits},
 };
-use crate::{
-    clock,
-    reply_memory::{Full, ReplyMemory, Reserved},
-};
+use crate::{clock, reply_memory::ReplyMemory};
+
+/// Errors by their kind, which is the metric's only label.
+pub(crate) type ErrorCounters = Family<[(&'static str, String); 1], Counter>;
+
+/// What the connections of a server share.
+#[derive(Debug)]
+struct Shared {
+    errors: ErrorCounters,
+    /// Most that each may hold, in bytes.
+    most_held: u64,
+    periods: Periods,
+}
+
+impl Default for Shared {
+    fn default() -> Self {
+        Self {
+            errors: Family::default(),
+            most_held: u64::MAX,
+            periods: Periods::default(),
+        }
+    }
+}
+
+impl Shared {
+    /// Counts an error of this kind.
+    fn count(&self, kind: &str) {
+        let labels = [("kind", kind.to_owned())];
+        self.errors.get_or_create(&labels).inc();
+    }
+
+    #[cfg(test)]
+    fn counted(&self, kind: &str) -> u64 {
+        let labels = [("kind", kind.to_owned())];
+        self.errors.get_or_create(&labels).get()
+    }
+}
 
 /// Counters of one connection. Only its own tasks write them, so a request touches no cache line
 /// that another connection writes; totals are summed when they are read.
@@ -52,25 +88,25 @@ struct Tally {
     closed: OnceLock<&'static str>,
     /// Its peer reads no reply any more.
     gone: AtomicBool,
-    /// Bytes that its calls hold besides reserved replies: what has come of requests, and the buffers of those that last.
+    /// Bytes that its calls hold: what has come of requests, replies, and the buffers of calls that last.
     held: AtomicU64,
     replies: ReplyMemory,
     /// Replies that the peer is to take.
     waits: Waits,
     /// The signal to end, of a connection that a task serves.
     signal: Signal,
+    shared: Arc<Shared>,
 }
 
 impl Tally {
-    /// Returns the memory that its requests and replies hold, in bytes, as far as it is counted.
-    fn memory(&self) -> u64 {
-        let streams = (self.active.load(Ordering::Relaxed) + self.waits.count()) * STREAM;
-        self.held.load(Ordering::Relaxed) + self.replies.held() + streams
+    /// Closes the connection, which a task serves, for a reason, under which that is counted. The first reason stays.
+    fn close(&self, reason: &'static str) {
+        if self.closed.set(reason).is_ok() {
+            self.shared.count(reason);
+        }
+        self.signal.end(Ending::Close);
     }
 }
-
-/// Memory that an open request of HTTP/2 takes, in bytes: that of tonic, measured.
-const STREAM: u64 = 10 << 10;
 
 /// The way in which a connection has been asked to end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -91,6 +127,11 @@ struct Signal {
 }
 
 impl Signal {
+    fn end(&self, ending: Ending) {
+        self.ending.fetch_max(ending as u8, Ordering::AcqRel);
+        self.waker.wake();
+    }
+
     fn ending(&self) -> Ending {
         match self.ending.load(Ordering::Acquire) {
             0 => Ending::None,
@@ -113,9 +154,7 @@ impl Entry {
     /// Tells the connection to end.
     fn end(&self, ending: Ending) {
         let Some(socket) = &self.socket else {
-            let Signal { ending: to, waker } = &self.tally.signal;
-            to.fetch_max(ending as u8, Ordering::AcqRel);
-            return waker.wake();
+            return self.tally.signal.end(ending);
         };
         let direction = match ending {
             Ending::Close => Direction::Both,
@@ -125,10 +164,9 @@ impl Entry {
         let _ = socket.shutdown(direction);
     }
 
-    /// Closes the connection for a reason, in the words in which it is counted.
+    /// Closes the connection for a reason, under which that is counted.
     fn close(&self, reason: &'static str) {
-        // The first reason stays.
-        let _ = self.tally.closed.set(reason);
+        self.tally.close(reason);
         self.end(Ending::Close);
     }
 }
@@ -138,7 +176,7 @@ impl Entry {
 pub struct Connections {
     open: Mutex<Open>,
     emptied: Notify,
-    periods: Arc<Periods>,
+    shared: Arc<Shared>,
     /// True while the process holds too much memory for further connections and long replies.
     is_full: AtomicBool,
 }
@@ -155,6 +193,19 @@ struct Open {
 }
 
 impl Connections {
+    /// Returns none, of those that may hold so many bytes each, and whose errors are counted here.
+    pub(crate) fn new(most_held: u64, errors: ErrorCounters) -> Self {
+        let shared = Arc::new(Shared {
+            errors,
+            most_held,
+            ..Shared::default()
+        });
+        Self {
+            shared,
+            ..Self::default()
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Open> {
         // Every change under the lock is a single step, so a panic leaves nothing half done.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
@@ -166,7 +217,7 @@ impl Connections {
         limit: usize,
     ) -> Option<Connection> {
         let tally = Arc::new(Tally {
-            waits: Waits::none(&self.periods),
+            shared: Arc::clone(&self.shared),
             ..Tally::default()
         });
         let mut open = self.lock();
@@ -251,53 +302,17 @@ pub struct Connection {
     connections: Arc<Connections>,
 }
 
-/// The memory that calls hold besides reserved replies. It is free again when this is dropped.
-#[derive(Debug)]
-pub struct Held {
-    tally: Arc<Tally>,
-    bytes: u64,
-}
-
-impl Held {
-    /// Returns that of a call of which nothing has come.
-    pub fn nothing(connection: &Connection) -> Self {
-        Self {
-            tally: Arc::clone(&connection.tally),
-            bytes: 0,
-        }
-    }
-
-    /// Returns it in bytes.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
-    }
-
-    /// Sets it to so many bytes; returns what all calls of the connection hold.
-    pub fn set(&mut self, bytes: u64) -> u64 {
-        let held = &self.tally.held;
-        let before = std::mem::replace(&mut self.bytes, bytes);
-        match bytes.checked_sub(before) {
-            Some(0) => held.load(Ordering::Relaxed),
-            Some(more) => held.fetch_add(more, Ordering::Relaxed) + more,
-            None => held.fetch_sub(before - bytes, Ordering::Relaxed) - (before - bytes),
-        }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        self.set(0);
-    }
-}
-
 /// A request whose reply is not whole, or one that takes its time: meanwhile its connection is not idle.
 #[derive(Debug)]
 pub struct Active<C: Deref<Target = Connection>>(C);
 
 impl<C: Deref<Target = Connection>> Active<C> {
-    /// Begins a request.
+    /// Begins a request. Closes the connection if that then holds more than it may.
     pub fn begin(connection: C) -> Self {
-        connection.tally.active.fetch_add(1, Ordering::AcqRel);
+        let tally = &connection.tally;
+        tally.active.fetch_add(1, Ordering::AcqRel);
+        // The call ends with its connection.
+        let _ = tally.check_memory();
         Self(connection)
     }
 
@@ -317,23 +332,6 @@ impl Connection {
     /// Notes that its handshake is done, or that none is due: it may be silent from now on.
     pub fn set_ready(&self) {
         self.tally.ready.store(true, Ordering::Relaxed);
-    }
-
-    /// Waits until a reply of `bytes` may be made, by [`ReplyMemory::reserve`].
-    ///
-    /// # Errors
-    /// Fails with [`Full`] while the process holds too much memory.
-    pub async fn reserve(&self, bytes: usize) -> Result<Option<Reserved>, Full> {
-        let reserved = self.tally.replies.reserve(bytes).await;
-        if reserved.is_some() && self.connections.is_full() {
-            return Err(Full);
-        }
-        Ok(reserved)
-    }
-
-    /// Waits until it is this connection's turn to make so much of a reply, by [`ReplyMemory::turn`].
-    pub async fn turn(&self, bytes: usize) {
-        self.tally.replies.turn(bytes).await;
     }
 
     /// Adds to the number of answered requests.
@@ -374,18 +372,17 @@ impl Connection {
         self.tally.closed.get().copied()
     }
 
-    /// Adds to the number of received frames that serve no request. Closes the connection once these are too many since
-    /// the reaper's last look, and returns true then: the caller counts that as [`CONTROL_FRAMES`].
-    pub fn count_control(&self, frames: u64) -> bool {
+    /// Adds to the number of received frames that serve no request. Closes the connection, which a task serves, once these
+    /// are too many since the reaper's last look.
+    pub fn count_control(&self, frames: u64) {
         if frames == 0 {
-            return false;
+            return;
         }
-        let before = self.tally.control.fetch_add(frames, Ordering::Relaxed);
-        let is_flood = (before..before + frames).contains(&MOST_CONTROL) && self.closed().is_none();
-        if is_flood && let Some(entry) = self.connections.lock().entries.get(self.key) {
-            entry.close(CONTROL_FRAMES);
+        let tally = &self.tally;
+        let before = tally.control.fetch_add(frames, Ordering::Relaxed);
+        if before + frames > MOST_CONTROL {
+            tally.close(CONTROL_FRAMES);
         }
-        is_flood
     }
 
     /// Adds to the number of received bytes: they keep the connection alive, and extend the time of a request.
@@ -464,90 +461,7 @@ impl Guard {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
-
-    use tokio::task::yield_now;
-
     use super::*;
-
-    #[tokio::test]
-    async fn memory_is_that_of_requests_replies_and_open_streams() {
-        let connections = Arc::new(Connections::default());
-        let guard = connections.admit_task(9).unwrap();
-        let connection = guard.connection();
-        let mut request = Held::nothing(connection);
-        request.set(100);
-        let streams = [(); 2].map(|()| Active::begin(&**connection));
-        // A part of a reply counts as a stream: it may be all that is left of one.
-        let part = Wait::begin(connection);
-        let reply = connection.reserve(5 << 10).await.unwrap();
-        assert_eq!(connection.tally.memory(), 100 + (3 * 10 + 5) * 1024);
-        drop((request, streams, part, reply));
-        assert_eq!(connection.tally.memory(), 0);
-    }
-
-    #[test]
-    fn what_requests_hold_is_free_when_they_end() {
-        let connections = Arc::new(Connections::default());
-        let guard = connections.admit_task(9).unwrap();
-        let (mut one, mut other) = (
-            Held::nothing(guard.connection()),
-            Held::nothing(guard.connection()),
-        );
-        assert_eq!((one.set(10), other.set(7), one.set(4)), (10, 17, 11));
-        drop(other);
-        assert_eq!(one.set(5), 5);
-    }
-
-    #[tokio::test]
-    async fn replies_wait_for_memory_of_their_connection() {
-        let connections = Arc::new(Connections::default());
-        let guard = connections.admit_task(1).unwrap();
-        let connection = guard.connection();
-        let small = 4 << 10;
-        assert!(connection.reserve(small).await.unwrap().is_none());
-        let whole = connection.reserve(1 << 30).await;
-        assert!(connection.reserve(small).await.unwrap().is_none());
-        let mut next = Box::pin(connection.reserve(small + 1));
-        let mut cx = Context::from_waker(std::task::Waker::noop());
-        assert!(next.as_mut().poll(&mut cx).is_pending());
-        drop(whole);
-        assert!(next.await.unwrap().is_some());
-        connections.set_full(true);
-        assert!(connection.reserve(small + 1).await.is_err());
-    }
-
-    #[tokio::test]
-    async fn others_have_their_turn_between_long_replies() {
-        let connections = Arc::new(Connections::default());
-        let guard = connections.admit_task(1).unwrap();
-        let connection = guard.connection();
-        let turns = Arc::<AtomicU64>::default();
-        let replies = [65 << 10; 8].map(|bytes| {
-            let (connection, turns) = (Arc::clone(connection), Arc::clone(&turns));
-            tokio::spawn(async move {
-                connection.turn(bytes).await;
-                turns.load(Ordering::Relaxed)
-            })
-        });
-        let other = tokio::spawn(async move {
-            loop {
-                turns.fetch_add(1, Ordering::Relaxed);
-                yield_now().await;
-            }
-        });
-        let mut made = Vec::new();
-        for reply in replies {
-            made.push(reply.await.unwrap());
-        }
-        other.abort();
-        // One in each turn.
-        assert!(made[0] + 7 <= made[7], "{made:?}");
-        // Those that fit into the turn do not wait, and small ones never.
-        let mut cx = Context::from_waker(std::task::Waker::noop());
-        let mut waits = |kib: usize| pin!(connection.turn(kib << 10)).poll(&mut cx).is_pending();
-        assert_eq!([128, 4, 63, 5].map(&mut waits), [true, false, false, true]);
-    }
 
     #[test]
     fn a_closed_connection_frees_its_place_and_its_requests_stay_counted() {

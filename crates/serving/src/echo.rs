@@ -18,22 +18,15 @@ use crate::{
     Active, Chassis, Connection, Held,
     buffers::{self, BUFFER},
     clock,
-    reply_memory::MAX_MEMORY,
     request_limit::REQUEST_TIMEOUT,
 };
 
 /// Bytes of replies to pipelined requests that are gathered before they are written.
 const CHUNK: usize = 64 << 10;
 
-/// Serves one stream to its end. Counts its requests on `connection` and its errors on `chassis`. It ends where the
-/// incomplete requests of the connection hold more than `most_held` bytes.
-pub async fn echo<S>(
-    stream: &mut S,
-    codec: Codec,
-    connection: &Connection,
-    chassis: &Chassis,
-    most_held: u64,
-) where
+/// Serves one stream to its end. Counts its requests on `connection` and its errors on `chassis`.
+pub async fn echo<S>(stream: &mut S, codec: Codec, connection: &Connection, chassis: &Chassis)
+where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut echo = Echo {
@@ -45,7 +38,6 @@ pub async fn echo<S>(
         output: BytesMut::new(),
         begun: None,
         held: Held::nothing(connection),
-        most_held,
     };
     match echo.run().await {
         Ok(()) if !echo.input.is_empty() => chassis.count_error("eof_in_request"),
@@ -75,7 +67,6 @@ struct Echo<'a, S> {
     begun: Option<Instant>,
     /// The memory of the input, while a part of a request is in it.
     held: Held,
-    most_held: u64,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
@@ -127,12 +118,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
         let rest = left.len();
         if rest == 0 {
             buffers::give(&mut self.input);
-            // A large one stays, unless that is too much.
-            if self.held.set(self.input.capacity() as u64) > self.most_held {
+            // A large one stays, unless memory is scarce.
+            if self.held.is_scarce() {
                 self.input = BytesMut::new();
-                self.held.set(0);
             }
-            return Ok(());
+            return self.hold();
         }
         let answered = self.input.len() - rest;
         if answered > 0 {
@@ -144,11 +134,13 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
         if self.input.capacity() - self.input.len() < room {
             self.input.reserve(room);
         }
-        if self.held.set(self.input.capacity() as u64) > self.most_held {
-            self.chassis.count_error(MAX_MEMORY);
-            return Err(io::ErrorKind::ConnectionAborted.into());
-        }
-        Ok(())
+        self.hold()
+    }
+
+    /// Counts the memory of the input.
+    fn hold(&mut self) -> io::Result<()> {
+        let held = self.held.set(self.input.capacity() as u64);
+        held.map_err(|_| io::ErrorKind::ConnectionAborted.into())
     }
 
     /// Reads more of the input; returns the number of bytes, 0 at the end.
@@ -245,7 +237,6 @@ mod tests {
             output: BytesMut::new(),
             begun: None,
             held: Held::nothing(connection),
-            most_held: u64::MAX,
         };
         for part in parts {
             theirs.write_all(part).await.unwrap();

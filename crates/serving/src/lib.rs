@@ -35,8 +35,8 @@ pub mod testing;
 pub use self::{
     chassis::Chassis,
     connection::{
-        Active, CONTROL_FRAMES, Connection, Ending, Guard, Held, IDLE_TIMEOUT, MAX_CONNECTIONS,
-        REPLY_TIMEOUT, TAKEN, Wait,
+        Active, Connection, Ending, Full, Guard, Held, IDLE_TIMEOUT, MAX_CONNECTIONS,
+        REPLY_TIMEOUT, Reserved, TAKEN, Wait,
     },
     error::{Result, ServeError},
     listen::Listening,

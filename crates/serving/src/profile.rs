@@ -11,6 +11,9 @@ pub struct Profile {
     pub files_per_connection: u64,
     /// Threads that serve requests; `None`: one for each connection.
     pub workers: Option<usize>,
+    /// Most that the requests, replies and streams of a connection may hold, in bytes; `u64::MAX` where its protocol is
+    /// the limit.
+    pub most_held: u64,
 }
 
 /// The way in which connections end during a drain.
@@ -32,5 +35,6 @@ impl Profile {
         drain: Drain::ByEof,
         files_per_connection: 1,
         workers: None,
+        most_held: u64::MAX,
     };
 }

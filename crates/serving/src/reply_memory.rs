@@ -1,4 +1,4 @@
-//! The memory that a connection's replies hold before its peer takes them.
+//! The pace at which a connection's replies are made: no faster than its peer takes them, and in turns with others.
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,17 +16,10 @@ pub const SMALL: usize = 4 << 10;
 /// Bytes of replies that a connection makes in one turn, unless a single one is longer.
 const TURN: usize = 128 << 10;
 
-/// A part of a connection's memory, which is free again once all clones are dropped.
-pub type Reserved = Arc<OwnedSemaphorePermit>;
-
-/// The process holds more memory than it may.
-#[derive(Debug, Clone, Copy)]
-pub struct Full;
-
 /// The kind under which what was refused for lack of memory is counted.
 pub const MAX_MEMORY: &str = "max_memory";
 
-/// The memory of one connection.
+/// The replies of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct ReplyMemory {
     /// KiB that replies may still hold; made for the first reply that is counted.
@@ -36,17 +29,9 @@ pub(crate) struct ReplyMemory {
 }
 
 impl ReplyMemory {
-    /// Returns the memory that replies hold, in bytes.
-    pub fn held(&self) -> u64 {
-        let free = self.free.get().map(|free| free.available_permits());
-        free.map_or(0, |free| {
-            (u64::from(MOST).saturating_sub(free as u64)) << 10
-        })
-    }
-
-    /// Waits until the replies hold so little that one of `bytes` may be made; `None` for a small one, which may always.
-    /// One of more than 64 MiB waits until it is alone.
-    pub async fn reserve(&self, bytes: usize) -> Option<Reserved> {
+    /// Waits until the replies hold so little that there is room for one of `bytes`; `None` for a small one, which needs
+    /// none. One of more than 64 MiB waits until it is alone.
+    pub async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         if bytes <= SMALL {
             return None;
         }
@@ -54,7 +39,7 @@ impl ReplyMemory {
         let all = || Arc::new(Semaphore::new(MOST as usize));
         let free = Arc::clone(self.free.get_or_init(all));
         // The semaphore is never closed.
-        free.acquire_many_owned(kib).await.ok().map(Arc::new)
+        free.acquire_many_owned(kib).await.ok()
     }
 
     /// Waits until it is the connection's turn to make so much of a reply; not for a small one. Without this, a peer that

@@ -133,9 +133,17 @@ impl Drop for TestServer {
 /// # Panics
 /// Panics if the system refuses a socket.
 pub fn accepted() -> (Accepted, Arc<Chassis>, UnixStream) {
+    accepted_with(Profile::ECHO)
+}
+
+/// Returns the same of a server with this profile.
+///
+/// # Panics
+/// Panics if the system refuses a socket.
+pub fn accepted_with(profile: Profile) -> (Accepted, Arc<Chassis>, UnixStream) {
     let flags = CommonArgs::augment_args(Command::new("test")).get_matches_from(["test"]);
     let args = CommonArgs::from_arg_matches(&flags).unwrap();
-    let chassis = Arc::new(Chassis::new(&args, Profile::ECHO, Shutdown::default()));
+    let chassis = Arc::new(Chassis::new(&args, profile, Shutdown::default()));
     let (ours, theirs) = UnixStream::pair().unwrap();
     let guard = chassis.admit_task().unwrap();
     (

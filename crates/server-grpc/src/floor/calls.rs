@@ -11,9 +11,7 @@ use bytes::Bytes;
 use netping_http2::server::{Event, Server, Slot};
 use netping_protocol::payload;
 use netping_serving::{
-    Connection, Held, REPLY_TIMEOUT, TAKEN, clock,
-    reply_memory::{Full, Reserved},
-    request_limit::REQUEST_TIMEOUT,
+    Connection, Full, Held, REPLY_TIMEOUT, Reserved, TAKEN, clock, request_limit::REQUEST_TIMEOUT,
 };
 use tokio::task::{AbortHandle, JoinSet};
 
@@ -104,13 +102,14 @@ impl Calls {
         self.limited > 0
     }
 
-    /// Counts what has been answered on the connection, and what its requests hold. A client that has a reply finds it counted, if this comes
-    /// before the reply leaves.
+    /// Counts what has been answered on the connection, and what its requests hold. A client that has a reply finds it
+    /// counted, if this comes before the reply leaves.
     pub(super) fn count(&mut self) {
         if self.served > 0 {
             self.connection.count_requests(mem::take(&mut self.served));
         }
-        self.memory.set(self.held as u64);
+        // The connection ends if that is too much.
+        let _ = self.memory.set(self.held as u64);
     }
 
     /// Takes what a client sent.
@@ -188,7 +187,6 @@ impl Calls {
         let refusal = match known.map(|prefix| length(*prefix, limit)) {
             Some(Err(refusal)) => refusal,
             Some(Ok(length)) if call.body.len() > PREFIX + length => Refusal::Several,
-            _ if self.held as u64 > self.floor.most_held => Refusal::Memory,
             _ => return,
         };
         self.refuse(slot, refusal, http2);

@@ -13,7 +13,7 @@ use std::{
 use bytes::{Buf, BytesMut};
 use netping_http2::server::Server;
 use netping_protocol::secure::Stream;
-use netping_serving::{Active, CONTROL_FRAMES, Ending, Guard};
+use netping_serving::{Active, Ending, Guard};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf},
     time::{Sleep, sleep},
@@ -86,18 +86,13 @@ impl Connection {
         (self.stream, self.guard, last)
     }
 
-    /// Tells the client why the server closes the connection, as far as the socket takes it at once.
-    pub(super) async fn tell_why(&mut self) {
-        let Some(kind) = self.guard.connection().closed() else {
-            return;
-        };
-        self.http2.close(reason(kind), kind);
-        poll_fn(|cx| {
-            // The connection is done, however this ends.
-            let _ = self.poll_write(cx);
-            Poll::Ready(())
-        })
-        .await;
+    /// Writes next why the server closes the connection; returns false if it has no reason.
+    pub(super) fn tell_why(&mut self) -> bool {
+        let kind = self.guard.connection().closed();
+        if let Some(kind) = kind {
+            self.http2.close(reason(kind), kind);
+        }
+        kind.is_some()
     }
 
     /// Serves until the end.
@@ -258,10 +253,7 @@ impl Connection {
         let new = &bytes[bytes.len() - read..];
         self.received.has_sent_data(self.http2.take_data_frames());
         connection.count_bytes(self.received.take(new, self.http2.open() > 0));
-        if connection.count_control(self.received.take_control()) {
-            self.floor.chassis.count_error(CONTROL_FRAMES);
-            return Err(End::Closed);
-        }
+        connection.count_control(self.received.take_control());
         if mem::take(&mut self.is_fresh) && is_tls(bytes) {
             return Err(End::Tls);
         }

@@ -21,7 +21,6 @@ pub(crate) struct Floor {
     chassis: Arc<Chassis>,
     config: server::Config,
     max_message: usize,
-    most_held: u64,
     heads: Heads,
 }
 
@@ -53,7 +52,6 @@ impl Floor {
                 streams: args.max_streams,
             },
             max_message: args.max_message,
-            most_held: args.most_held(),
             heads: Heads::new(args.max_message),
         }
     }
@@ -65,7 +63,8 @@ impl Floor {
         let end = connection.run().await;
         match &end {
             End::Done => {}
-            End::Closed => return connection.tell_why().await,
+            End::Closed if connection.tell_why() => {}
+            End::Closed => return,
             End::Violation(error) => {
                 tracing::debug!("closing a connection: {error}");
                 let name = error.reason.name().unwrap_or("unknown").to_lowercase();
@@ -80,7 +79,7 @@ impl Floor {
         let (mut stream, guard, last) = connection.into_parts();
         tokio::select! {
             () = goodbye(&mut stream, &last) => {}
-            () = guard.closed() => {}
+            () = guard.closed(), if !matches!(end, End::Closed) => {}
         }
     }
 }

@@ -6,7 +6,6 @@ use netping_http2::{
     head::Head,
     server::{self, Request},
 };
-use netping_serving::reply_memory::MAX_MEMORY;
 use tonic::Code;
 
 use crate::deadline;
@@ -114,7 +113,6 @@ impl Refusal {
         match self {
             Self::TooLong => Some("grpc_out_of_range"),
             Self::ReplyTooLong | Self::NotAscii => Some("grpc_invalid_argument"),
-            Self::Memory => Some(MAX_MEMORY),
             _ => None,
         }
     }
@@ -154,8 +152,7 @@ impl Refusal {
             ),
             Self::Memory => (
                 Code::ResourceExhausted,
-                "the server's --max-memory is reached, or the connection's requests hold too much"
-                    .to_owned(),
+                "the server's --max-memory is reached".to_owned(),
             ),
             Self::Late => (
                 Code::DeadlineExceeded,

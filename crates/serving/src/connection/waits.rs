@@ -30,18 +30,9 @@ const PERIODS: usize = LONGEST as usize + 2;
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
     counts: [AtomicU32; PERIODS],
-    periods: Arc<Periods>,
 }
 
 impl Waits {
-    /// Returns those of a connection in which no reply waits.
-    pub(crate) fn none(periods: &Arc<Periods>) -> Self {
-        Self {
-            counts: Default::default(),
-            periods: Arc::clone(periods),
-        }
-    }
-
     /// Returns the number of replies, and of parts of them, that wait.
     pub(crate) fn count(&self) -> u64 {
         let counts = self.counts.iter();
@@ -126,12 +117,13 @@ impl Wait {
     }
 
     fn change(&mut self, is_waiting: bool) {
-        let Waits { counts, periods } = &self.tally.waits;
+        let Tally { waits, shared, .. } = &*self.tally;
+        let counts = &waits.counts;
         if let Some(since) = self.since.take() {
             counts[since].fetch_sub(1, Ordering::Relaxed);
         }
         if is_waiting {
-            let current = periods.current.load(Ordering::Relaxed);
+            let current = shared.periods.current.load(Ordering::Relaxed);
             counts[current].fetch_add(1, Ordering::Relaxed);
             self.since = Some(current);
             self.taken = 0;
@@ -161,7 +153,7 @@ mod tests {
         let (start, mut begun) = (crate::clock::now(), None);
         (0..60).find(|second| {
             let now = start + Duration::from_secs(*second as u64);
-            let old = connections.periods.advance(now, &mut begun, LIMIT);
+            let old = connections.shared.periods.advance(now, &mut begun, LIMIT);
             each(*second, &mut wait);
             old.is_some_and(|old| waits.last_since(old))
         })
