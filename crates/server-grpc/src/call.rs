@@ -9,14 +9,13 @@ use std::{
     time::Instant,
 };
 
-use netping_serving::{Active, Connection};
 use tokio::{runtime::Handle, task::yield_now, time::sleep_until};
 use tonic::{
     body::Body,
     codegen::{BoxFuture, http::Response},
 };
 
-use crate::{limits::Limits, reply_body::ReplyBody};
+use crate::{limits::Limits, reply_body::ReplyBody, stream::Stream};
 
 /// The future of a service's answer.
 pub(crate) type Answer = BoxFuture<Response<Body>, Infallible>;
@@ -24,8 +23,8 @@ pub(crate) type Answer = BoxFuture<Response<Body>, Infallible>;
 /// A call that is not answered.
 pub(crate) struct Waiting {
     pub answer: Answer,
-    /// Its request, on a connection that counts them.
-    pub active: Option<Active<Arc<Connection>>>,
+    /// Its stream, on a connection that counts them.
+    pub stream: Option<Stream>,
     /// The end of its time, if its caller has set one.
     pub deadline: Option<Instant>,
     pub limits: Arc<Limits>,
@@ -33,15 +32,14 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     fn is_left(&self) -> bool {
-        let active = self.active.as_ref();
-        active.is_some_and(|own| own.connection().is_gone())
+        self.stream.as_ref().is_some_and(|own| own.is_gone())
     }
 
     /// Returns the reply with which it is answered.
     fn reply(self, mut response: Response<Body>) -> Response<ReplyBody> {
         let announcement = response.extensions_mut().remove();
         let end = self.deadline.map(|end| Box::pin(sleep_until(end.into())));
-        response.map(|body| ReplyBody::new(body, self.active, announcement, end, self.limits))
+        response.map(|body| ReplyBody::new(body, self.stream, announcement, end, self.limits))
     }
 }
 
@@ -159,7 +157,7 @@ mod tests {
             });
             let waiting = Waiting {
                 answer: Box::pin(answer),
-                active: Some(Active::begin(Arc::clone(connection))),
+                stream: Some(Stream::begin(Arc::clone(connection))),
                 deadline: None,
                 limits: Arc::clone(&limits),
             };

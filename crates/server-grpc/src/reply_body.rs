@@ -13,7 +13,7 @@ use std::{
 
 use atomic_waker::AtomicWaker;
 use bytes::Bytes;
-use netping_serving::{Active, Connection, Held, Reserved, Wait, reply_memory::SMALL};
+use netping_serving::{Held, Reserved, Wait, reply_memory::SMALL};
 use tokio::time::Sleep;
 use tonic::{
     Status,
@@ -25,6 +25,7 @@ use crate::{
     deadline,
     limits::{Limits, exhausted},
     long_work::NextMessage,
+    stream::Stream,
 };
 
 type BodyFrame = http_body::Frame<Bytes>;
@@ -114,7 +115,7 @@ struct Part {
     bytes: Bytes,
     _reserved: Option<Reserved>,
     _taken: Option<Taken>,
-    _wait: Option<Wait>,
+    _wait: Option<Wait<Stream>>,
 }
 
 impl AsRef<[u8]> for Part {
@@ -152,8 +153,8 @@ async fn elsewhere(
 pub(crate) struct ReplyBody {
     body: Encoding,
     next: NextMessage,
-    /// Its request, on a connection that counts them.
-    active: Option<Active<Arc<Connection>>>,
+    /// Its stream, on a connection that counts them.
+    stream: Option<Stream>,
     memory: Memory,
     /// Length of the parts of messages, in bytes.
     part: usize,
@@ -168,7 +169,7 @@ impl ReplyBody {
     /// Returns the reply with this body.
     pub(crate) fn new(
         body: Body,
-        active: Option<Active<Arc<Connection>>>,
+        stream: Option<Stream>,
         announcement: Option<Announcement>,
         deadline: Option<Pin<Box<Sleep>>>,
         limits: Arc<Limits>,
@@ -180,7 +181,7 @@ impl ReplyBody {
         Self {
             body: Encoding::Here(body),
             next,
-            active,
+            stream,
             memory: reserved.map_or(Memory::None, Memory::Reserved),
             part,
             rest: Bytes::new(),
@@ -191,14 +192,14 @@ impl ReplyBody {
 
     /// Counts what came out of tonic's buffer at once.
     fn count(&mut self, length: usize) -> Result<(), Status> {
-        let Some(active) = &self.active else {
+        let Some(stream) = &self.stream else {
             return Ok(());
         };
         match &self.memory {
             Memory::None if length <= SMALL => self.memory = Memory::Short,
             Memory::None | Memory::Short => {
                 self.memory = Memory::Kept(Arc::new(Kept {
-                    held: Mutex::new(Held::nothing(active.connection())),
+                    held: Mutex::new(Held::nothing(stream)),
                     parts: AtomicUsize::new(0),
                     waker: AtomicWaker::new(),
                 }));
@@ -227,12 +228,11 @@ impl ReplyBody {
         if bytes.len() > self.part {
             self.rest = bytes.split_off(self.part);
         }
-        let active = self.active.as_ref();
         BodyFrame::data(Bytes::from_owner(Part {
             bytes,
             _reserved: reserved,
             _taken: taken,
-            _wait: active.map(|own| Wait::begin(own.connection())),
+            _wait: self.stream.clone().map(Wait::begin),
         }))
     }
 
@@ -437,8 +437,8 @@ pub(crate) mod tests {
         let body = Body::new(Messages(move |_: &mut Context<'_>| {
             Poll::Ready(lengths.next().map(|length| Bytes::from(vec![7; length])))
         }));
-        let active = Active::begin(Arc::clone(accepted.connection()));
-        let reply = ReplyBody::new(body, Some(active), None, None, limits(chassis));
+        let stream = Stream::begin(Arc::clone(accepted.connection()));
+        let reply = ReplyBody::new(body, Some(stream), None, None, limits(chassis));
         (reply, accepted)
     }
 
@@ -468,6 +468,20 @@ pub(crate) mod tests {
         assert_eq!(message.data_ref().map(Bytes::len), Some(SMALL));
         assert_eq!(held(&accepted), 0);
         assert!(matches!(poll(&mut reply), Poll::Ready(None)));
+    }
+
+    #[tokio::test]
+    async fn a_stream_counts_until_its_last_part_has_left() {
+        for is_left in [false, true] {
+            // A stream counts as 10 KiB.
+            let (mut reply, accepted) = reply([SMALL], 15 << 10);
+            let connection = accepted.connection();
+            let part = Some(next(&mut reply)).filter(|_| !is_left);
+            drop(reply);
+            let _next = Stream::begin(Arc::clone(connection));
+            assert_eq!(connection.closed().is_none(), is_left);
+            drop(part);
+        }
     }
 
     #[tokio::test]

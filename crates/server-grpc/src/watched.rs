@@ -7,7 +7,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use netping_serving::{Active, Connection};
+use netping_serving::Connection;
 use tonic::{
     Status,
     body::Body,
@@ -23,6 +23,7 @@ use crate::{
     limits::Limits,
     reply_body::ReplyBody,
     request_body::RequestBody,
+    stream::Stream,
 };
 
 /// The beginning of the paths of gRPC's own benchmark.
@@ -73,18 +74,17 @@ pub(crate) fn answer<B>(
     request: Request<B>,
     service: impl FnOnce(Request<RequestBody<B>>) -> Answer,
 ) -> Call {
-    let active = connection.map(Active::begin);
+    let stream = connection.map(Stream::begin);
     let timeout = request.headers().get(&TIMEOUT);
     let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
     let deadline = deadline::deadline(timeout);
     let path = request.uri().path();
     let is_conversation = path == CHAT || path.starts_with(STREAMING);
-    let connection = active.as_ref().map(|own| &**own.connection());
     let limits = || Arc::clone(limits);
     let mut answer = service(RequestBody::of(
         request,
         is_conversation,
-        connection,
+        stream.as_deref(),
         limits(),
     ));
     if let Some(deadline) = deadline {
@@ -97,7 +97,7 @@ pub(crate) fn answer<B>(
     }
     let waiting = Waiting {
         answer,
-        active,
+        stream,
         deadline,
         limits: limits(),
     };

@@ -77,7 +77,7 @@ pub(crate) async fn serve(
 
 async fn serve_stream(send: SendStream, requests: Requests, limits: Limits, chassis: Arc<Chassis>) {
     let connection = Arc::clone(&requests.connection);
-    let wait = Wait::new(&connection);
+    let wait = Wait::new(Arc::clone(&connection));
     let mut stream = tokio::io::join(requests, Replies { send, wait });
     let codec = Codec::frames(limits);
     echo(&mut stream, codec, &connection, &chassis).await;
@@ -92,7 +92,7 @@ async fn serve_stream(send: SendStream, requests: Requests, limits: Limits, chas
 /// The sending side of a stream, whose writes may wait for the client.
 struct Replies {
     send: SendStream,
-    wait: Wait,
+    wait: Wait<Arc<Connection>>,
 }
 
 impl Replies {

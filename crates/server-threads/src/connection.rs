@@ -26,7 +26,7 @@ pub(crate) struct ConnectionThread {
     pub tls: Option<ServerConnection>,
     pub connection: Arc<Connection>,
     /// The wait of a write for the peer.
-    pub write: Wait,
+    pub write: Wait<Arc<Connection>>,
     /// True to poll the socket without sleeping.
     pub busy: bool,
     pub chassis: Arc<Chassis>,

@@ -65,15 +65,18 @@ fn serve(mut listening: Listening, args: &ServerArgs<ThreadsArgs>) -> Result<()>
     let serve = |stream, connection| {
         let (own_chassis, tls) = (Arc::clone(&chassis), tls.clone());
         let thread = move || match tls.map(ServerConnection::new).transpose() {
-            Ok(tls) => ConnectionThread {
-                stream,
-                tls,
-                write: Wait::new(&connection),
-                connection: Arc::new(connection),
-                busy,
-                chassis: own_chassis,
+            Ok(tls) => {
+                let connection = Arc::new(connection);
+                ConnectionThread {
+                    stream,
+                    tls,
+                    write: Wait::new(Arc::clone(&connection)),
+                    connection,
+                    busy,
+                    chassis: own_chassis,
+                }
+                .run(limits);
             }
-            .run(limits),
             Err(error) => tracing::error!("no TLS: {error}"),
         };
         // `thread::spawn` would panic if the system has no thread left.

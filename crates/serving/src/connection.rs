@@ -241,8 +241,7 @@ impl Connections {
     pub fn admit_task(self: &Arc<Self>, limit: usize) -> Option<Guard> {
         let connection = Arc::new(self.insert(None, limit)?);
         Some(Guard {
-            write: Wait::new(&connection),
-            connection,
+            write: Wait::new(connection),
         })
     }
 
@@ -315,9 +314,12 @@ impl<C: Deref<Target = Connection>> Active<C> {
         let _ = tally.check_memory();
         Self(connection)
     }
+}
 
-    /// Returns its connection.
-    pub fn connection(&self) -> &C {
+impl<C: Deref<Target = Connection>> Deref for Active<C> {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
         &self.0
     }
 }
@@ -408,9 +410,8 @@ impl Drop for Connection {
 /// A [`Connection`] that a task serves.
 #[derive(Debug)]
 pub struct Guard {
-    connection: Arc<Connection>,
     /// The wait of a write that the peer's system does not take.
-    write: Wait,
+    write: Wait<Arc<Connection>>,
 }
 
 impl Guard {
@@ -421,7 +422,7 @@ impl Guard {
 
     /// Returns the connection, which all its tasks share.
     pub fn connection(&self) -> &Arc<Connection> {
-        &self.connection
+        self.write.connection()
     }
 
     /// Waits until the connection must end at once. Only one task at a time can wait.
@@ -447,13 +448,13 @@ impl Guard {
 
     /// Returns true if the connection must end at once.
     pub fn is_closing(&self) -> bool {
-        self.connection.tally.signal.ending() == Ending::Close
+        self.connection().tally.signal.ending() == Ending::Close
     }
 
     /// Returns how the connection has been asked to end. Wakes the task when that changes; only one
     /// task at a time can wait.
     pub fn ending(&self, cx: &Context<'_>) -> Ending {
-        let signal = &self.connection.tally.signal;
+        let signal = &self.connection().tally.signal;
         signal.waker.register(cx.waker());
         signal.ending()
     }
@@ -467,11 +468,11 @@ mod tests {
     fn a_closed_connection_frees_its_place_and_its_requests_stay_counted() {
         let connections = Arc::new(Connections::default());
         let first = connections.admit_task(1).unwrap();
-        first.connection.count_requests(3);
+        first.connection().count_requests(3);
         assert!(connections.admit_task(1).is_none());
         drop(first);
         let second = connections.admit_task(1).unwrap();
-        second.connection.count_requests(2);
+        second.connection().count_requests(2);
         assert_eq!(connections.totals(), (1, 2, 5));
     }
 }

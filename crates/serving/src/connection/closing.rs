@@ -302,10 +302,10 @@ mod tests {
     async fn single_bytes_of_a_preface_do_not_postpone_the_deadline() {
         let connections = Arc::new(Connections::default());
         let guard = connections.admit_task(1).unwrap();
-        guard.connection.set_ready();
-        guard.connection.count_bytes(3);
+        guard.connection().set_ready();
+        guard.connection().count_bytes(3);
         assert_eq!(connections.reap(DEADLINES), ["first_byte_timeout"]);
-        guard.connection.count_bytes(1);
+        guard.connection().count_bytes(1);
         assert!(connections.reap(DEADLINES).is_empty());
     }
 
@@ -313,11 +313,11 @@ mod tests {
     async fn a_part_of_a_preface_does_not_keep_a_place() {
         let connections = Arc::new(Connections::default());
         let guard = connections.admit_task(1).unwrap();
-        guard.connection.set_ready();
-        guard.connection.count_bytes(3);
+        guard.connection().set_ready();
+        guard.connection().count_bytes(3);
         assert!(connections.reap(UNHURRIED).is_empty());
         let long_ago = clock::now().checked_sub(IDLE).unwrap();
-        connections.lock().entries[guard.connection.key]
+        connections.lock().entries[guard.connection().key]
             .seen
             .changed = long_ago;
         assert!(connections.make_room());
@@ -332,7 +332,7 @@ mod tests {
         };
         let connections = Arc::new(Connections::default());
         let [_first, second] = [(); 2].map(|()| connections.admit_task(2).unwrap());
-        second.connection.set_ready();
+        second.connection().set_ready();
         assert_eq!(connections.reap(deadlines), ["first_byte_timeout"]);
         assert!(connections.reap(deadlines).is_empty());
         let idle = Duration::from_nanos(1);
@@ -351,7 +351,7 @@ mod tests {
         connections.close_idle();
         drop(active);
         connections.close_idle();
-        assert_eq!(guard.connection.tally.signal.ending(), Ending::None);
+        assert_eq!(guard.connection().tally.signal.ending(), Ending::None);
         guard.set_blocked(false);
         connections.close_idle();
         guard.closed().await;
@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(connection.closed(), None);
         connection.count_control(7);
         assert_eq!(connection.closed(), Some(CONTROL_FRAMES));
-        assert_eq!(guard.connection.tally.signal.ending(), Ending::Close);
+        assert_eq!(guard.connection().tally.signal.ending(), Ending::Close);
         connection.count_control(1);
         assert_eq!(connection.tally.shared.counted(CONTROL_FRAMES), 1);
     }
@@ -466,7 +466,7 @@ mod tests {
         assert!(reaped() > 0);
         let overdue = || [&one, &other].map(|own| own.connection().closed().is_some());
         assert_eq!(overdue(), [true, false]);
-        let _reply = Wait::begin(other.connection());
+        let _reply = Wait::begin(&**other.connection());
         assert!(reaped() > 0);
         assert_eq!(overdue(), [true, true]);
     }

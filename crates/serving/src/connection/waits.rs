@@ -4,10 +4,8 @@
 //! of a period when it has become too old waits for too long.
 
 use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU32, AtomicUsize, Ordering},
-    },
+    ops::Deref,
+    sync::atomic::{AtomicU32, AtomicUsize, Ordering},
     time::{Duration, Instant},
 };
 
@@ -75,29 +73,34 @@ impl Periods {
 
 /// A reply of a connection, and the wait for the peer to take it.
 #[derive(Debug)]
-pub struct Wait {
-    tally: Arc<Tally>,
+pub struct Wait<C: Deref<Target = Connection>> {
+    connection: C,
     /// Period in which it began.
     since: Option<usize>,
     /// Bytes that the peer has taken since.
     taken: usize,
 }
 
-impl Wait {
+impl<C: Deref<Target = Connection>> Wait<C> {
     /// Returns that of a reply that does not wait yet.
-    pub fn new(connection: &Connection) -> Self {
+    pub fn new(connection: C) -> Self {
         Self {
-            tally: Arc::clone(&connection.tally),
+            connection,
             since: None,
             taken: 0,
         }
     }
 
     /// Returns that of a reply, or of a part of one, that waits from now on.
-    pub fn begin(connection: &Connection) -> Self {
+    pub fn begin(connection: C) -> Self {
         let mut wait = Self::new(connection);
         wait.set(true);
         wait
+    }
+
+    /// Returns its connection.
+    pub fn connection(&self) -> &C {
+        &self.connection
     }
 
     /// Notes whether the reply waits for the peer. A wait that has begun goes on.
@@ -117,7 +120,7 @@ impl Wait {
     }
 
     fn change(&mut self, is_waiting: bool) {
-        let Tally { waits, shared, .. } = &*self.tally;
+        let Tally { waits, shared, .. } = &*self.connection.tally;
         let counts = &waits.counts;
         if let Some(since) = self.since.take() {
             counts[since].fetch_sub(1, Ordering::Relaxed);
@@ -131,7 +134,7 @@ impl Wait {
     }
 }
 
-impl Drop for Wait {
+impl<C: Deref<Target = Connection>> Drop for Wait<C> {
     fn drop(&mut self) {
         self.set(false);
     }
@@ -139,16 +142,18 @@ impl Drop for Wait {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::{super::Connections, *};
 
     const LIMIT: Duration = Duration::from_secs(4);
 
     /// Returns the seconds after which the first of the waits of a connection is too long, if `each` is done every
     /// second; `None` if none is.
-    fn too_long(mut each: impl FnMut(usize, &mut Wait)) -> Option<usize> {
+    fn too_long(mut each: impl FnMut(usize, &mut Wait<Arc<Connection>>)) -> Option<usize> {
         let connections = Arc::new(Connections::default());
         let guard = connections.admit_task(1)?;
-        let mut wait = Wait::new(guard.connection());
+        let mut wait = Wait::new(Arc::clone(guard.connection()));
         let waits = &guard.connection().tally.waits;
         let (start, mut begun) = (crate::clock::now(), None);
         (0..60).find(|second| {
@@ -162,7 +167,7 @@ mod tests {
     #[test]
     fn a_wait_is_too_long_after_the_limit_and_a_period() {
         for first in 0..7 {
-            let since = |second, wait: &mut Wait| wait.set(second >= first);
+            let since = |second, wait: &mut Wait<_>| wait.set(second >= first);
             assert_eq!(too_long(since), Some(first + 5), "{first}");
         }
     }
@@ -176,7 +181,7 @@ mod tests {
     #[test]
     fn whole_parts_begin_the_wait_anew_and_single_bytes_do_not() {
         let taking = |bytes| {
-            move |_, wait: &mut Wait| {
+            move |_, wait: &mut Wait<_>| {
                 wait.set(true);
                 wait.take(bytes);
             }
