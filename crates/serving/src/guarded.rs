@@ -4,10 +4,13 @@ use std::{
     io::{self, IoSlice},
     pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    task::{JoinHandle, yield_now},
+};
 
 use crate::connection::{Connection, Ending, Guard};
 
@@ -19,6 +22,31 @@ pub struct Guarded<S> {
     guard: Guard,
     /// Its owner counts what is read.
     is_uncounted: bool,
+    last_look: LastLook,
+}
+
+/// The look for bytes that had come before a drain, but not to the runtime's knowledge: it learns of them when its I/O
+/// driver has its turn.
+#[derive(Debug)]
+enum LastLook {
+    None,
+    /// A task that ends after the driver's turn.
+    Begun(JoinHandle<()>),
+    Over,
+}
+
+impl LastLook {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if let Self::None = self {
+            *self = Self::Begun(tokio::spawn(yield_now()));
+        }
+        if let Self::Begun(turn) = self {
+            // It fails only as the runtime ends.
+            let _ = ready!(Pin::new(turn).poll(cx));
+            *self = Self::Over;
+        }
+        Poll::Ready(())
+    }
 }
 
 impl<S> Guarded<S> {
@@ -27,6 +55,7 @@ impl<S> Guarded<S> {
             stream,
             guard,
             is_uncounted: false,
+            last_look: LastLook::None,
         }
     }
 
@@ -64,7 +93,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
         if read.is_pending() {
             return match this.guard.ending(cx) {
                 Ending::None => Poll::Pending,
-                Ending::Drain => Poll::Ready(Ok(())),
+                Ending::Drain => this.last_look.poll(cx).map(Ok),
                 Ending::Close => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
             };
         }
@@ -142,6 +171,22 @@ mod tests {
         assert_eq!(bytes, b"last");
         drop(stream);
         connections.empty().await;
+    }
+
+    #[tokio::test]
+    async fn a_drained_connection_reads_what_has_come_to_the_system() {
+        let connections = Arc::new(Connections::default());
+        let (ours, mut theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        io::Write::write_all(&mut theirs, b"last").unwrap();
+        ours.set_nonblocking(true).unwrap();
+        // The runtime has heard nothing of it yet.
+        let ours = tokio::net::UnixStream::from_std(ours).unwrap();
+        let mut stream = Guarded::new(ours, connections.admit_task(1).unwrap());
+        connections.end_all(Ending::Drain);
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).await.unwrap();
+        assert_eq!(bytes, b"last");
+        assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
     }
 
     #[tokio::test]
