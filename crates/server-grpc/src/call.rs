@@ -9,13 +9,17 @@ use std::{
     time::Instant,
 };
 
+use netping_serving::{Active, Connection};
 use tokio::{runtime::Handle, task::yield_now, time::sleep_until};
 use tonic::{
     body::Body,
     codegen::{BoxFuture, http::Response},
 };
 
-use crate::{limits::Limits, reply_body::ReplyBody, stream::Stream};
+use crate::{
+    limits::Limits,
+    reply_body::{Of, ReplyBody},
+};
 
 /// The future of a service's answer.
 pub(crate) type Answer = BoxFuture<Response<Body>, Infallible>;
@@ -24,7 +28,8 @@ pub(crate) type Answer = BoxFuture<Response<Body>, Infallible>;
 pub(crate) struct Waiting {
     pub answer: Answer,
     /// Its stream, on a connection that counts them.
-    pub stream: Option<Stream>,
+    pub stream: Option<Active<Arc<Connection>>>,
+    pub of: Of,
     /// The end of its time, if its caller has set one.
     pub deadline: Option<Instant>,
     pub limits: Arc<Limits>,
@@ -39,7 +44,8 @@ impl Waiting {
     fn reply(self, mut response: Response<Body>) -> Response<ReplyBody> {
         let announcement = response.extensions_mut().remove();
         let end = self.deadline.map(|end| Box::pin(sleep_until(end.into())));
-        response.map(|body| ReplyBody::new(body, self.stream, announcement, end, self.limits))
+        response
+            .map(|body| ReplyBody::new(body, self.of, self.stream, announcement, end, self.limits))
     }
 }
 
@@ -157,7 +163,8 @@ mod tests {
             });
             let waiting = Waiting {
                 answer: Box::pin(answer),
-                stream: Some(Stream::begin(Arc::clone(connection))),
+                stream: Some(Active::begin(Arc::clone(connection))),
+                of: Of::Many,
                 deadline: None,
                 limits: Arc::clone(&limits),
             };

@@ -15,7 +15,6 @@ mod reply_body;
 mod request_body;
 mod sent_frames;
 mod services;
-mod stream;
 mod watched;
 
 use std::{

@@ -3,6 +3,7 @@
 use std::{
     future::poll_fn,
     mem,
+    ops::Deref,
     pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
@@ -13,7 +14,7 @@ use std::{
 
 use atomic_waker::AtomicWaker;
 use bytes::Bytes;
-use netping_serving::{Held, Reserved, Wait, reply_memory::SMALL};
+use netping_serving::{Active, Connection, Held, Reserved, Wait, reply_memory::SMALL};
 use tokio::time::Sleep;
 use tonic::{
     Status,
@@ -25,7 +26,6 @@ use crate::{
     deadline,
     limits::{Limits, exhausted},
     long_work::NextMessage,
-    stream::Stream,
 };
 
 type BodyFrame = http_body::Frame<Bytes>;
@@ -107,6 +107,32 @@ enum Memory {
     Kept(Arc<Kept>),
 }
 
+/// Messages of a reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Of {
+    One,
+    Many,
+}
+
+/// As what a part of a reply counts on its connection.
+enum Counted {
+    /// A stream, since it may be all that is left of one.
+    Stream(Active<Arc<Connection>>),
+    /// Its memory counts itself.
+    Reply(Arc<Connection>),
+}
+
+impl Deref for Counted {
+    type Target = Connection;
+
+    fn deref(&self) -> &Connection {
+        match self {
+            Self::Stream(active) => active,
+            Self::Reply(connection) => connection,
+        }
+    }
+}
+
 /// A part of a reply, and what is counted until it has left: memory, and the wait for the peer.
 ///
 /// hyper asks a reply for its next part as soon as the last one is in its queue, and for none while it holds one for which
@@ -115,7 +141,7 @@ struct Part {
     bytes: Bytes,
     _reserved: Option<Reserved>,
     _taken: Option<Taken>,
-    _wait: Option<Wait<Stream>>,
+    _wait: Option<Wait<Counted>>,
 }
 
 impl AsRef<[u8]> for Part {
@@ -153,8 +179,9 @@ async fn elsewhere(
 pub(crate) struct ReplyBody {
     body: Encoding,
     next: NextMessage,
-    /// Its stream, on a connection that counts them.
-    stream: Option<Stream>,
+    of: Of,
+    /// Its stream, on a connection that counts them. The only part of a short reply takes it over.
+    stream: Option<Active<Arc<Connection>>>,
     memory: Memory,
     /// Length of the parts of messages, in bytes.
     part: usize,
@@ -169,7 +196,8 @@ impl ReplyBody {
     /// Returns the reply with this body.
     pub(crate) fn new(
         body: Body,
-        stream: Option<Stream>,
+        of: Of,
+        stream: Option<Active<Arc<Connection>>>,
         announcement: Option<Announcement>,
         deadline: Option<Pin<Box<Sleep>>>,
         limits: Arc<Limits>,
@@ -181,6 +209,7 @@ impl ReplyBody {
         Self {
             body: Encoding::Here(body),
             next,
+            of,
             stream,
             memory: reserved.map_or(Memory::None, Memory::Reserved),
             part,
@@ -225,6 +254,12 @@ impl ReplyBody {
             Memory::Reserved(reserved) => (Some(reserved.clone()), None),
             Memory::Kept(kept) => (None, Some(Taken::new(kept))),
         };
+        let connection = || self.stream.as_ref().map(|own| Arc::clone(own.connection()));
+        let counted = match (&self.memory, self.of) {
+            (Memory::Short, Of::One) => self.stream.take().map(Counted::Stream),
+            (Memory::Reserved(_) | Memory::Kept(_), _) => connection().map(Counted::Reply),
+            _ => connection().map(|own| Counted::Stream(Active::begin(own))),
+        };
         if bytes.len() > self.part {
             self.rest = bytes.split_off(self.part);
         }
@@ -232,7 +267,7 @@ impl ReplyBody {
             bytes,
             _reserved: reserved,
             _taken: taken,
-            _wait: self.stream.clone().map(Wait::begin),
+            _wait: counted.map(Wait::begin),
         }))
     }
 
@@ -380,7 +415,7 @@ pub(crate) mod tests {
                 MESSAGE
             }));
             let limits = limits(chassis);
-            let mut reply = ReplyBody::new(body, None, Some(announcement), None, limits);
+            let mut reply = ReplyBody::new(body, Of::One, None, Some(announcement), None, limits);
             if is_short {
                 end.send(()).unwrap();
             }
@@ -412,7 +447,7 @@ pub(crate) mod tests {
                 Poll::Pending
             }
         }));
-        let mut reply = ReplyBody::new(body, None, Some(announcement), None, limits);
+        let mut reply = ReplyBody::new(body, Of::One, None, Some(announcement), None, limits);
         let frame = poll_fn(|cx| Pin::new(&mut reply).poll_frame(cx));
         let frame = timeout(Duration::from_mins(1), frame).await.unwrap();
         assert!(frame.is_some_and(|frame| frame.is_ok()));
@@ -433,12 +468,13 @@ pub(crate) mod tests {
             most_held,
             ..Profile::ECHO
         });
+        let of = if N == 1 { Of::One } else { Of::Many };
         let mut lengths = lengths.into_iter();
         let body = Body::new(Messages(move |_: &mut Context<'_>| {
             Poll::Ready(lengths.next().map(|length| Bytes::from(vec![7; length])))
         }));
-        let stream = Stream::begin(Arc::clone(accepted.connection()));
-        let reply = ReplyBody::new(body, Some(stream), None, None, limits(chassis));
+        let stream = Active::begin(Arc::clone(accepted.connection()));
+        let reply = ReplyBody::new(body, of, Some(stream), None, None, limits(chassis));
         (reply, accepted)
     }
 
@@ -472,16 +508,21 @@ pub(crate) mod tests {
 
     #[tokio::test]
     async fn a_stream_counts_until_its_last_part_has_left() {
-        for is_left in [false, true] {
-            // A stream counts as 10 KiB.
-            let (mut reply, accepted) = reply([SMALL], 15 << 10);
-            let connection = accepted.connection();
-            let part = Some(next(&mut reply)).filter(|_| !is_left);
-            drop(reply);
-            let _next = Stream::begin(Arc::clone(connection));
-            assert_eq!(connection.closed().is_none(), is_left);
-            drop(part);
-        }
+        // The connection may have one stream: it counts as 10 KiB.
+        let (mut reply, accepted) = reply([SMALL], 15 << 10);
+        let connection = accepted.connection();
+        let part = next(&mut reply);
+        drop(reply);
+        drop(part);
+        let second = Active::begin(Arc::clone(connection));
+        assert_eq!(connection.closed(), None);
+        drop(second);
+        let (mut reply, accepted) = self::reply([SMALL], 15 << 10);
+        let connection = accepted.connection();
+        let _part = next(&mut reply);
+        drop(reply);
+        let _second = Active::begin(Arc::clone(connection));
+        assert_eq!(connection.closed(), Some("max_held"));
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -22,11 +22,26 @@ use tonic::{
 };
 
 use crate::{
+    deadline,
     limits::{Limits, exhausted},
     pieces::{Piece, Pieces},
+    reply_body::Of,
 };
 
 type BodyFrame = http_body::Frame<Bytes>;
+
+/// The beginning of the paths of methods of gRPC's own benchmark whose requests have many messages.
+const STREAMING: &str = "/grpc.testing.BenchmarkService/Streaming";
+
+/// The path of an echo of messages.
+const CHAT: &str = "/echopb.Echo/Chat";
+
+/// The paths of netping's methods with one message each way.
+const UNARY: [&str; 3] = [
+    "/echopb.Echo/Echo",
+    "/pb.Hello/Say",
+    "/grpc.testing.BenchmarkService/UnaryCall",
+];
 
 /// A request, which must come in time.
 pub(crate) struct RequestBody<B> {
@@ -88,28 +103,64 @@ const HEADER_BYTE: usize = 2;
 /// Memory of a head that counts as a part of its stream, in bytes.
 const USUAL_HEAD: usize = 2 << 10;
 
-/// Returns the memory that the head of a request takes, in bytes, if it is more than usual.
-fn head_memory(uri: &Uri, headers: &HeaderMap) -> usize {
-    let lengths = headers
-        .iter()
-        .map(|(name, value)| name.as_str().len() + value.len());
-    let authority = uri
-        .authority()
-        .map_or(0, |authority| authority.as_str().len());
-    let bytes = lengths.sum::<usize>() + authority + uri.path().len();
-    let memory = headers.len() * HEADER + bytes * HEADER_BYTE;
-    if memory > USUAL_HEAD { memory } else { 0 }
+/// What a request's head says of it.
+pub(crate) struct Head {
+    /// Bytes that it takes, if they are more than usual.
+    memory: u64,
+    /// The time that the caller gives the call, if it does.
+    pub timeout: Option<Duration>,
+    /// Messages of its reply.
+    pub of: Of,
+    /// The messages have replies of their own.
+    is_conversation: bool,
+}
+
+impl Head {
+    /// Reads a head.
+    pub(crate) fn of(uri: &Uri, headers: &HeaderMap) -> Self {
+        let authority = uri.authority().map_or(0, |own| own.as_str().len());
+        let path = uri.path();
+        let mut bytes = authority + path.len();
+        let mut timeout = None;
+        // Once for both: a look for one header takes as long as all of this.
+        for (name, value) in headers {
+            let name = name.as_str();
+            bytes += name.len() + value.len();
+            if name == deadline::TIMEOUT {
+                timeout = deadline::timeout(value.as_bytes());
+            }
+        }
+        let memory = headers.len() * HEADER + bytes * HEADER_BYTE;
+        Self {
+            memory: if memory > USUAL_HEAD {
+                memory as u64
+            } else {
+                0
+            },
+            timeout,
+            of: if UNARY.contains(&path) {
+                Of::One
+            } else {
+                Of::Many
+            },
+            is_conversation: path == CHAT || path.starts_with(STREAMING),
+        }
+    }
 }
 
 impl<B> RequestBody<B> {
     /// Returns the request, of whose body nothing has come; `connection` is the one that counts what it holds.
     pub(crate) fn of(
         request: Request<B>,
-        is_conversation: bool,
+        head: &Head,
         connection: Option<&Connection>,
         limits: Arc<Limits>,
     ) -> Request<Self> {
-        let head = head_memory(request.uri(), request.headers()) as u64;
+        let Head {
+            memory: head,
+            is_conversation,
+            ..
+        } = *head;
         let mut memory = connection.map(Held::nothing);
         if head > 0
             && let Some(memory) = &mut memory
@@ -210,23 +261,24 @@ mod tests {
     async fn an_unusual_head_holds_memory_until_its_request_ends() {
         let (accepted, chassis, _) = accepted();
         let (connection, limits) = (accepted.connection(), limits(chassis));
-        let held = |count: usize, length: usize| {
+        let taken = |count: usize, length: usize| {
             let mut request = http::Request::post("http://localhost:8003/echopb.Echo/Echo");
             for number in 0..count {
                 request = request.header(format!("x-{number}"), "v".repeat(length));
             }
             let request = request.body(Empty::<Bytes>::new()).unwrap();
             let limits = Arc::clone(&limits);
-            let request = RequestBody::of(request, false, Some(connection), limits);
-            let held = connection.held();
+            let head = Head::of(request.uri(), request.headers());
+            let request = RequestBody::of(request, &head, Some(connection), limits);
+            let bytes = connection.held();
             drop(request);
             assert_eq!(connection.held(), 0);
-            held
+            bytes
         };
-        assert_eq!(held(6, 30), 0);
+        assert_eq!(taken(6, 30), 0);
         for (count, length, least) in [(1, 15_000, 30_000), (400, 0, 51_200)] {
-            let held = held(count, length);
-            assert!((least..least + 5_000).contains(&held), "{held}");
+            let bytes = taken(count, length);
+            assert!((least..least + 5_000).contains(&bytes), "{bytes}");
         }
     }
 

@@ -92,7 +92,13 @@ impl Services {
         &'a self,
         extensions: &'a Extensions,
     ) -> Option<&'a Arc<Connection>> {
-        self.limits.chassis.load.apply().await;
+        let load = self.limits.chassis.load;
+        if load.is_immediate() {
+            load.apply_blocking();
+        } else {
+            // On the heap, as all that few calls need: it would be a part of every call, which is copied.
+            Box::pin(load.apply()).await;
+        }
         let connection = self.connection(extensions)?;
         connection.count_requests(1);
         Some(connection)
@@ -123,16 +129,17 @@ impl Services {
         let Some(connection) = connection.filter(|_| bytes > SMALL) else {
             return Ok(None);
         };
-        let reserved = if let Some(reserved) = connection.reserve(bytes).now_or_never() {
-            reserved
-        } else {
-            let mut held = Held::nothing(connection);
-            held.set(request as u64).map_err(exhausted)?;
-            connection.reserve(bytes).await
+        let reserving = async {
+            let mut reserved = connection.reserve(bytes).now_or_never();
+            if reserved.is_none() {
+                let mut held = Held::nothing(connection);
+                held.set(request as u64).map_err(exhausted)?;
+                reserved = Some(connection.reserve(bytes).await);
+            }
+            connection.turn(bytes).await;
+            reserved.transpose().map_err(exhausted)
         };
-        let reserved = reserved.map_err(exhausted)?;
-        connection.turn(bytes).await;
-        Ok(reserved)
+        Box::pin(reserving).await.map(Option::flatten)
     }
 
     /// Rejects a reply or a chunk over the limit.
@@ -346,7 +353,7 @@ impl Echo for Services {
             answer(message, length)
         } else {
             let answer = move || answer(message, length);
-            self.limits.long_work.run(reserved.clone(), answer).await?
+            Box::pin(self.limits.long_work.run(reserved.clone(), answer)).await?
         };
         Ok(holding(answer, reserved, length))
     }

@@ -7,13 +7,13 @@ use std::{
     task::{Context, Poll},
 };
 
-use netping_serving::Connection;
+use netping_serving::{Active, Connection};
 use tonic::{
     Status,
     body::Body,
     codegen::{
         Service,
-        http::{HeaderName, Request, Response},
+        http::{Request, Response},
     },
 };
 
@@ -22,21 +22,11 @@ use crate::{
     deadline,
     limits::Limits,
     reply_body::ReplyBody,
-    request_body::RequestBody,
-    stream::Stream,
+    request_body::{Head, RequestBody},
 };
 
 /// The beginning of the paths of gRPC's own benchmark.
 pub(crate) const BENCHMARK: &str = "/grpc.testing.BenchmarkService/";
-
-/// The beginning of those of its methods whose requests have many messages.
-const STREAMING: &str = "/grpc.testing.BenchmarkService/Streaming";
-
-/// The path of an echo of messages.
-const CHAT: &str = "/echopb.Echo/Chat";
-
-/// The header of the caller's deadline. A text would be checked anew for each request.
-static TIMEOUT: HeaderName = HeaderName::from_static(deadline::TIMEOUT);
 
 /// All RPCs of one server.
 #[derive(Clone)]
@@ -74,19 +64,12 @@ pub(crate) fn answer<B>(
     request: Request<B>,
     service: impl FnOnce(Request<RequestBody<B>>) -> Answer,
 ) -> Call {
-    let stream = connection.map(Stream::begin);
-    let timeout = request.headers().get(&TIMEOUT);
-    let timeout = timeout.and_then(|value| deadline::timeout(value.as_bytes()));
-    let deadline = deadline::deadline(timeout);
-    let path = request.uri().path();
-    let is_conversation = path == CHAT || path.starts_with(STREAMING);
+    let stream = connection.map(Active::begin);
+    let head = Head::of(request.uri(), request.headers());
+    let deadline = deadline::deadline(head.timeout);
     let limits = || Arc::clone(limits);
-    let mut answer = service(RequestBody::of(
-        request,
-        is_conversation,
-        stream.as_deref(),
-        limits(),
-    ));
+    let body = RequestBody::of(request, &head, stream.as_deref(), limits());
+    let mut answer = service(body);
     if let Some(deadline) = deadline {
         answer = Box::pin(async move {
             let missed = || Ok(Status::deadline_exceeded(deadline::MISSED).into_http());
@@ -98,6 +81,7 @@ pub(crate) fn answer<B>(
     let waiting = Waiting {
         answer,
         stream,
+        of: head.of,
         deadline,
         limits: limits(),
     };

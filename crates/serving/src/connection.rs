@@ -314,6 +314,11 @@ impl<C: Deref<Target = Connection>> Active<C> {
         let _ = tally.check_memory();
         Self(connection)
     }
+
+    /// Returns its connection.
+    pub fn connection(&self) -> &C {
+        &self.0
+    }
 }
 
 impl<C: Deref<Target = Connection>> Deref for Active<C> {

@@ -72,14 +72,15 @@ impl Held {
     /// Fails with [`Full::Connection`] then.
     pub fn set(&mut self, bytes: u64) -> Result<(), Full> {
         let before = mem::replace(&mut self.bytes, bytes);
-        if bytes <= before {
-            if bytes < before {
-                self.tally.held.fetch_sub(before - bytes, Ordering::Relaxed);
-            }
-            return Ok(());
+        let held = &self.tally.held;
+        if bytes > before {
+            held.fetch_add(bytes - before, Ordering::Relaxed);
+            return self.tally.check_memory();
         }
-        self.tally.held.fetch_add(bytes - before, Ordering::Relaxed);
-        self.tally.check_memory()
+        if bytes < before {
+            held.fetch_sub(before - bytes, Ordering::Relaxed);
+        }
+        Ok(())
     }
 
     /// Returns true if the connection holds more than half of what it may: what is kept only to be used again should go.
@@ -90,7 +91,8 @@ impl Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.tally.held.fetch_sub(self.bytes, Ordering::Relaxed);
+        // It is less, or nothing.
+        let _ = self.set(0);
     }
 }
 
