@@ -314,9 +314,8 @@ fn long_unfinished(kind: &Kind) -> Outcome {
         peer.comes_to_rest().await;
         hold.others(Moment::Rest).await;
     });
-    let errors = held.server.errors();
-    let is_counted = errors.iter().any(|(kind, _)| kind == "max_memory");
-    held.outcome.and(is_counted, &counted(&held.server))
+    let counted = counted(&held.server);
+    held.outcome.and(counted.contains("max_held"), &counted)
 }
 
 /// Asks for more than the server keeps for it.
