@@ -6,10 +6,11 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use netping_http2::Reason;
-use netping_protocol::tls;
+use netping_protocol::{codec::LINGER, tls};
 use netping_serving::{
     Accepted, Chassis, Connection, IDLE_TIMEOUT, MAX_CONNECTIONS, echo::goodbye,
 };
@@ -26,7 +27,7 @@ use crate::{
 
 /// A stream whose requests carry its [`Connection`], which counts them.
 pub(crate) struct ConnectedStream {
-    /// `None` once it is shut down.
+    /// `None` once it is shut down, or has taken leave.
     stream: Option<Accepted>,
     connection: Arc<Connection>,
     received: ReceivedFrames,
@@ -89,7 +90,7 @@ impl ConnectedStream {
         let last = self.sent.may_leave().then(|| goaway(reason(kind), kind));
         tokio::spawn(async move {
             let _place = guard;
-            goodbye(&mut stream, &last.unwrap_or_default()).await;
+            goodbye(&mut stream, &last.unwrap_or_default(), linger(kind)).await;
         });
     }
 }
@@ -101,6 +102,16 @@ pub(crate) fn reason(kind: &str) -> Reason {
         Reason::NO_ERROR
     } else {
         Reason::ENHANCE_YOUR_CALM
+    }
+}
+
+/// Returns the time in which a peer that is still sending may read why its connection is closed. One that was only unused
+/// leaves its place at once.
+pub(crate) fn linger(kind: &str) -> Duration {
+    if reason(kind) == Reason::NO_ERROR {
+        Duration::ZERO
+    } else {
+        LINGER
     }
 }
 
@@ -222,7 +233,7 @@ impl AsyncWrite for ConnectedStream {
     /// a drain, the last messages of its stream.
     fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         if let Some(mut stream) = self.stream.take() {
-            tokio::spawn(async move { goodbye(&mut stream, &[]).await });
+            tokio::spawn(async move { goodbye(&mut stream, &[], LINGER).await });
         }
         Poll::Ready(Ok(()))
     }

@@ -36,11 +36,14 @@ const STREAMING: &str = "/grpc.testing.BenchmarkService/Streaming";
 /// The path of an echo of messages.
 const CHAT: &str = "/echopb.Echo/Chat";
 
-/// The paths of netping's methods with one message each way.
-const UNARY: [&str; 3] = [
+/// The paths of methods whose replies have one message.
+const SINGLE: [&str; 6] = [
     "/echopb.Echo/Echo",
     "/pb.Hello/Say",
+    "/grpc_bench.DataService/TakeMyData",
     "/grpc.testing.BenchmarkService/UnaryCall",
+    "/grpc.testing.BenchmarkService/StreamingFromClient",
+    "/grpc.health.v1.Health/Check",
 ];
 
 /// A request, which must come in time.
@@ -138,7 +141,7 @@ impl Head {
                 0
             },
             timeout,
-            of: if UNARY.contains(&path) {
+            of: if SINGLE.contains(&path) {
                 Of::One
             } else {
                 Of::Many

@@ -59,7 +59,6 @@ pub fn server(mut listening: Listening, args: &ServerArgs<TokioArgs>) -> Result<
         let chassis = Arc::clone(&serving);
         async move {
             let connection = Arc::clone(stream.connection());
-            // Of one stream, the length of a request is the limit.
             echo(&mut stream, Codec::new(limits), &connection, &chassis).await;
             if says_goodbye {
                 // Tells a TLS peer that nothing was cut off. It fails only if the peer is gone.

@@ -187,7 +187,7 @@ struct Open {
     /// Requests of closed connections.
     retired: u64,
     admitted: u64,
-    /// Beginning of the current period of [`Connections::periods`].
+    /// Beginning of the current period of [`Shared::periods`].
     period_begun: Option<Instant>,
     spare: Spare,
 }

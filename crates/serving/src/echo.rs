@@ -178,16 +178,20 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
         tracing::debug!("closing a connection: {violation}");
         self.chassis.count_error(violation.kind());
         self.codec.refuse(violation, &mut self.output);
-        goodbye(self.stream, &self.output).await;
+        goodbye(self.stream, &self.output, LINGER).await;
     }
 }
 
 /// Pause between two reads of what is discarded: whoever sends without end takes little of the runtime's time.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Writes the last bytes, then reads and discards the peer's: closing with unread bytes would reset
-/// the connection, and the peer would lose the last bytes.
-pub async fn goodbye<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, last: &[u8]) {
+/// Writes the last bytes, then reads and discards the peer's: closing with unread bytes would reset the connection, and
+/// the peer would lose the last bytes. Takes at most so long; without any time, writes what the socket takes at once.
+pub async fn goodbye<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: &mut S,
+    last: &[u8],
+    linger: Duration,
+) {
     let goodbye = async {
         stream.write_all(last).await?;
         stream.shutdown().await?;
@@ -199,7 +203,7 @@ pub async fn goodbye<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, last: &[
         io::Result::Ok(())
     };
     // The connection is done, however this ends.
-    let _ = time::timeout(LINGER, goodbye).await;
+    let _ = time::timeout(linger, goodbye).await;
 }
 
 #[cfg(test)]

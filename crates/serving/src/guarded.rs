@@ -5,11 +5,13 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
+    time::Duration,
 };
 
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    task::{JoinHandle, yield_now},
+    task::JoinHandle,
+    time::sleep,
 };
 
 use crate::connection::{Connection, Ending, Guard};
@@ -26,11 +28,11 @@ pub struct Guarded<S> {
 }
 
 /// The look for bytes that had come before a drain, but not to the runtime's knowledge: it learns of them when its I/O
-/// driver has its turn.
+/// driver has its turn, which comes before that of its timers.
 #[derive(Debug)]
 enum LastLook {
     None,
-    /// A task that ends after the driver's turn.
+    /// A task that ends after that.
     Begun(JoinHandle<()>),
     Over,
 }
@@ -38,7 +40,7 @@ enum LastLook {
 impl LastLook {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Self::None = self {
-            *self = Self::Begun(tokio::spawn(yield_now()));
+            *self = Self::Begun(tokio::spawn(sleep(Duration::from_millis(1))));
         }
         if let Self::Begun(turn) = self {
             // It fails only as the runtime ends.

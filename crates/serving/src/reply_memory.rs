@@ -7,8 +7,8 @@ use tokio::{
     task::yield_now,
 };
 
-/// Memory that the replies of a connection may hold, in KiB.
-const MOST: u32 = 64 << 10;
+/// Memory that the replies of a connection may hold, in bytes, if that is at most half of what it may hold.
+const MOST: u64 = 64 << 20;
 
 /// Length up to which a reply is not counted, in bytes.
 pub const SMALL: usize = 4 << 10;
@@ -30,13 +30,14 @@ pub(crate) struct ReplyMemory {
 
 impl ReplyMemory {
     /// Waits until the replies hold so little that there is room for one of `bytes`; `None` for a small one, which needs
-    /// none. One of more than 64 MiB waits until it is alone.
-    pub async fn room(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+    /// none. One for which there is never room waits until it is alone. The connection may hold `most_held` bytes.
+    pub async fn room(&self, bytes: usize, most_held: u64) -> Option<OwnedSemaphorePermit> {
         if bytes <= SMALL {
             return None;
         }
-        let kib = u32::try_from(bytes.div_ceil(1 << 10)).map_or(MOST, |kib| kib.min(MOST));
-        let all = || Arc::new(Semaphore::new(MOST as usize));
+        let most = (MOST.min(most_held / 2) >> 10) as u32;
+        let kib = u32::try_from(bytes.div_ceil(1 << 10)).map_or(most, |kib| kib.min(most));
+        let all = || Arc::new(Semaphore::new(most as usize));
         let free = Arc::clone(self.free.get_or_init(all));
         // The semaphore is never closed.
         free.acquire_many_owned(kib).await.ok()

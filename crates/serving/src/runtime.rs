@@ -3,7 +3,10 @@
 
 use std::{future::Future, io, net::TcpListener as StdListener, pin::Pin, sync::Arc, thread};
 
-use netping_protocol::secure::{self, Acceptor};
+use netping_protocol::{
+    codec::LINGER,
+    secure::{self, Acceptor},
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     runtime::{Builder, Runtime},
@@ -79,7 +82,7 @@ impl Registrar {
                 // Also if the peer merely closed: its intention is unknown.
                 self.chassis.count_error("tls");
                 if let Some(mut stream) = stream {
-                    goodbye(&mut stream, &[]).await;
+                    goodbye(&mut stream, &[], LINGER).await;
                 }
             }
         }

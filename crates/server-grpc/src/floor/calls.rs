@@ -22,7 +22,7 @@ use super::{
 };
 use crate::deadline;
 
-/// Capacity up to which a call's buffer is kept for the next one, in bytes.
+/// Capacity up to which the buffer of replies is kept for the next one, in bytes.
 const KEPT: usize = 16 << 10;
 
 /// Length of a reply from which on its memory is reserved, in bytes.
@@ -36,7 +36,8 @@ pub(super) struct Calls {
     list: Vec<Call>,
     /// Calls whose requests are incomplete, or whose replies wait for the client: their time is limited.
     limited: usize,
-    /// Bytes of requests in the calls' buffers, and what the connection knows of them.
+    /// Bytes of requests in the calls' buffers and of short replies that wait for the client, and what the connection knows
+    /// of them.
     held: usize,
     memory: Held,
     /// Requests that have been answered and are not counted yet.
@@ -76,8 +77,9 @@ enum State {
     Partial,
     /// The reply has to wait, which has this number.
     Waiting(u64, AbortHandle),
-    /// The reply waits for the client, which had so many bytes of it to take.
-    Sending(usize),
+    /// The reply waits for the client, which had so many bytes of it to `take`. So many of them are `held`, and were not
+    /// reserved.
+    Sending { take: usize, held: usize },
 }
 
 impl Calls {
@@ -179,9 +181,8 @@ impl Calls {
         if is_end {
             let body = mem::take(&mut call.body);
             self.held -= body.len();
-            self.whole(slot, &body, http2);
             // A call that waits keeps a copy.
-            return self.keep(slot, body);
+            return self.whole(slot, &body, http2);
         }
         let known = call.body.first_chunk::<PREFIX>();
         let refusal = match known.map(|prefix| length(*prefix, limit)) {
@@ -273,14 +274,16 @@ impl Calls {
                 self.refuse(slot, Refusal::Deadline, http2);
                 continue;
             };
-            let Ok(reserved) = reserved else {
-                self.refuse(slot, Refusal::Memory, http2);
-                continue;
-            };
-            let message = mem::take(&mut call.body);
-            self.held -= message.len();
-            self.reply(slot, &message, reserved, http2);
-            self.keep(slot, message);
+            match reserved {
+                Ok(reserved) => {
+                    let message = mem::take(&mut call.body);
+                    self.held -= message.len();
+                    self.reply(slot, &message, reserved, http2);
+                }
+                Err(Full::Process) => self.refuse(slot, Refusal::Memory, http2),
+                // It ends with its connection.
+                Err(Full::Connection) => {}
+            }
         }
     }
 
@@ -306,7 +309,8 @@ impl Calls {
         }
         self.end(slot);
         let heads = &self.floor.heads;
-        if reserved.is_some() {
+        let is_reserved = reserved.is_some();
+        if is_reserved {
             let body = Bytes::from_owner(Reply(reply, reserved));
             http2.reply_shared(slot, &heads.begin, body, &heads.end);
         } else {
@@ -318,9 +322,11 @@ impl Calls {
         let left = http2.unsent(slot);
         if left > 0 {
             let call = &mut self.list[slot.index()];
-            call.state = State::Sending(left);
+            let held = if is_reserved { 0 } else { left };
+            call.state = State::Sending { take: left, held };
             call.begun = None;
             self.limited += 1;
+            self.held += held;
         }
     }
 
@@ -336,24 +342,14 @@ impl Calls {
     fn end(&mut self, slot: Slot) -> State {
         let call = &mut self.list[slot.index()];
         let state = mem::replace(&mut call.state, State::Idle);
-        if matches!(state, State::Partial | State::Sending(_)) {
+        if matches!(state, State::Partial | State::Sending { .. }) {
             self.limited -= 1;
         }
-        self.held -= call.body.len();
-        call.body.clear();
-        if call.body.capacity() > KEPT {
-            call.body = Vec::new();
+        if let State::Sending { held, .. } = state {
+            self.held -= held;
         }
+        self.held -= mem::take(&mut call.body).len();
         state
-    }
-
-    /// Keeps the memory of a buffer for the next call in the slot, unless this one still has one.
-    fn keep(&mut self, slot: Slot, mut buffer: Vec<u8>) {
-        let call = &mut self.list[slot.index()];
-        if call.body.capacity() == 0 && buffer.capacity() <= KEPT {
-            buffer.clear();
-            call.body = buffer;
-        }
     }
 
     /// Ends the calls whose requests have taken too long, by the server's limit or by their own deadline, and those
@@ -374,9 +370,9 @@ impl Calls {
                         refused.push((call.slot, Refusal::Deadline));
                     }
                 }
-                State::Sending(left) => match http2.unsent(call.slot) {
+                State::Sending { take, .. } => match http2.unsent(call.slot) {
                     0 => sent.push(call.slot),
-                    less if *left >= less + TAKEN => (*left, call.begun) = (less, None),
+                    less if *take >= less + TAKEN => (*take, call.begun) = (less, None),
                     _ if exceeds(chassis.reply_timeout()) => untaken.push(call.slot),
                     _ => {}
                 },

@@ -86,13 +86,11 @@ impl Connection {
         (self.stream, self.guard, last)
     }
 
-    /// Writes next why the server closes the connection; returns false if it has no reason.
-    pub(super) fn tell_why(&mut self) -> bool {
-        let kind = self.guard.connection().closed();
-        if let Some(kind) = kind {
-            self.http2.close(reason(kind), kind);
-        }
-        kind.is_some()
+    /// Writes next why the server closes the connection; returns that, if it has a reason.
+    pub(super) fn tell_why(&mut self) -> Option<&'static str> {
+        let kind = self.guard.connection().closed()?;
+        self.http2.close(reason(kind), kind);
+        Some(kind)
     }
 
     /// Serves until the end.
@@ -105,6 +103,9 @@ impl Connection {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         loop {
+            if self.guard.is_closing() {
+                return Poll::Ready(Err(End::Closed));
+            }
             self.calls.go_on(cx, &mut self.http2);
             self.look_at_timers(cx);
             self.count();

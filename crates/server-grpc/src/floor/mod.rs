@@ -9,11 +9,11 @@ mod routes;
 use std::{io, sync::Arc};
 
 use netping_http2::{Config, server};
-use netping_protocol::tls;
+use netping_protocol::{codec::LINGER, tls};
 use netping_serving::{Accepted, Chassis, echo::goodbye};
 
 use self::{connection::Connection, routes::Heads};
-use crate::GrpcArgs;
+use crate::{GrpcArgs, connected::linger};
 
 /// The state that all connections share.
 #[derive(Debug)]
@@ -61,10 +61,13 @@ impl Floor {
         let (stream, guard) = accepted.into_parts();
         let mut connection = Connection::new(Arc::clone(&self), stream, guard);
         let end = connection.run().await;
+        let mut time = LINGER;
         match &end {
             End::Done => {}
-            End::Closed if connection.tell_why() => {}
-            End::Closed => return,
+            End::Closed => match connection.tell_why() {
+                Some(kind) => time = linger(kind),
+                None => return,
+            },
             End::Violation(error) => {
                 tracing::debug!("closing a connection: {error}");
                 let name = error.reason.name().unwrap_or("unknown").to_lowercase();
@@ -78,7 +81,7 @@ impl Floor {
         }
         let (mut stream, guard, last) = connection.into_parts();
         tokio::select! {
-            () = goodbye(&mut stream, &last) => {}
+            () = goodbye(&mut stream, &last, time) => {}
             () = guard.closed(), if !matches!(end, End::Closed) => {}
         }
     }

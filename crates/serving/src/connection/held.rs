@@ -118,11 +118,14 @@ impl Connection {
     /// # Errors
     /// Fails with [`Full`] while the process holds too much memory, or if the connection now does.
     pub async fn reserve(&self, bytes: usize) -> Result<Option<Reserved>, Full> {
-        let Some(room) = self.tally.replies.room(bytes).await else {
+        let Tally {
+            replies, shared, ..
+        } = &*self.tally;
+        let Some(room) = replies.room(bytes, shared.most_held).await else {
             return Ok(None);
         };
         if self.connections.is_full() {
-            self.tally.shared.count(MAX_MEMORY);
+            shared.count(MAX_MEMORY);
             return Err(Full::Process);
         }
         let mut held = Held::nothing(self);
