@@ -1,6 +1,6 @@
 //! Frames of the server that are not part of a reply.
 
-use super::{Client, Event, Slot, streams::Owner};
+use super::{Client, Event, Goaway, Slot, streams::Owner};
 use crate::{
     error::{Error, Reason},
     frame::{Header, fixed, flag, kind, number},
@@ -11,6 +11,9 @@ const ANSWERS: u32 = 1000;
 
 /// Frames in a row that carry nothing of use.
 const IDLE_FRAMES: u32 = 10_000;
+
+/// Bytes of the debug data of a GOAWAY that are kept.
+const DETAIL: usize = 64;
 
 impl Client {
     /// Takes a frame that is not part of a reply.
@@ -92,12 +95,20 @@ impl Client {
     ) -> Result<(), Error> {
         let too_short = Error::frame_size("GOAWAY is shorter than 8 bytes");
         let &[a, b, c, d, reason @ ..] = payload.first_chunk::<8>().ok_or(too_short)?;
-        let (last, reason) = (number([a, b, c, d]), Reason(u32::from_be_bytes(reason)));
-        if self.goaway.is_some_and(|(earlier, _)| last > earlier) {
+        let detail = &payload[8..];
+        let goaway = Goaway {
+            last: number([a, b, c, d]),
+            reason: Reason(u32::from_be_bytes(reason)),
+            detail: detail[..detail.len().min(DETAIL)]
+                .escape_ascii()
+                .to_string(),
+        };
+        let earlier = self.goaway.as_ref();
+        if earlier.is_some_and(|earlier| goaway.last > earlier.last) {
             return Err(Error::protocol("the last stream in GOAWAY increases"));
         }
-        self.goaway = Some((last, reason));
-        self.leave(last, reason, on);
+        self.leave(&goaway, on);
+        self.goaway = Some(goaway);
         self.idle()
     }
 

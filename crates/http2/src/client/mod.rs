@@ -11,6 +11,7 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    fmt,
     io::IoSlice,
     rc::Rc,
 };
@@ -69,10 +70,32 @@ pub enum Event<'a> {
     /// The reply breaks this rule; the stream is reset.
     Malformed(&'static str),
     /// The server did not process the request, which may be sent again on another connection: it sent
-    /// GOAWAY with this code.
-    Left(Reason),
+    /// this.
+    Left(&'a Goaway),
     /// The server did not process the request, which may be sent again: it refused the stream.
     Refused,
+}
+
+/// The server's GOAWAY.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Goaway {
+    /// Last stream that the server may have processed.
+    last: u32,
+    /// Its code.
+    pub reason: Reason,
+    /// The beginning of its debug data, in ASCII, with escapes.
+    pub detail: String,
+}
+
+impl fmt::Display for Goaway {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reason, detail, .. } = self;
+        if detail.is_empty() {
+            write!(f, "{reason}")
+        } else {
+            write!(f, "{reason} ({detail})")
+        }
+    }
 }
 
 /// The client's end of a connection, without its I/O.
@@ -105,7 +128,7 @@ pub struct Client {
     /// Frames without use since the last content or end of a reply.
     idle_frames: u32,
     /// The server's GOAWAY: its last stream and code.
-    goaway: Option<(u32, Reason)>,
+    goaway: Option<Goaway>,
     failed: Option<Error>,
 }
 
@@ -258,9 +281,9 @@ impl Client {
         self.waiting.values().copied().map(Slot)
     }
 
-    /// Returns the code of the server's GOAWAY, if that has come.
-    pub fn goaway(&self) -> Option<Reason> {
-        self.goaway.map(|(_, reason)| reason)
+    /// Returns the server's GOAWAY, if that has come.
+    pub fn goaway(&self) -> Option<&Goaway> {
+        self.goaway.as_ref()
     }
 
     /// Takes leave of the server.

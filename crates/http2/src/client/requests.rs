@@ -1,6 +1,6 @@
 //! Heads of requests, and their streams' beginning and end.
 
-use super::{Body, Client, Event, Phase, Slot};
+use super::{Body, Client, Event, Goaway, Phase, Slot};
 use crate::{error::Reason, head::Head};
 
 impl Client {
@@ -62,15 +62,10 @@ impl Client {
         self.end(slot);
     }
 
-    /// Tells the requests that the server has not processed and will not: those on streams after `last`, and
+    /// Tells the requests that the server has not processed and will not: those on streams after its last one, and
     /// those that wait. They are told in their order, so that the oldest can be the first to be sent again.
-    pub(super) fn leave(
-        &mut self,
-        last: u32,
-        reason: Reason,
-        on: &mut impl FnMut(Slot, Event<'_>),
-    ) {
-        let mut left = self.streams.open_slots(|stream| stream.id > last);
+    pub(super) fn leave(&mut self, goaway: &Goaway, on: &mut impl FnMut(Slot, Event<'_>)) {
+        let mut left = self.streams.open_slots(|stream| stream.id > goaway.last);
         left.sort_unstable_by_key(|slot| self.streams.at(*slot).id);
         for slot in &left {
             self.end(*slot);
@@ -81,7 +76,7 @@ impl Client {
             left.push(slot);
         }
         for slot in left {
-            on(Slot(slot), Event::Left(reason));
+            on(Slot(slot), Event::Left(goaway));
         }
     }
 }

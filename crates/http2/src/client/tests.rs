@@ -60,6 +60,7 @@ fn received(client: &mut Client, bytes: &[u8]) -> Result<Vec<(u32, String)>, Err
             Event::Head(fields) => format!("head {}", fields.status().unwrap()),
             Event::Data(data) => format!("data {}", data.len()),
             Event::Trailers(fields) => format!("trailers {}", fields.iter().count()),
+            Event::Left(goaway) => format!("Left({goaway})"),
             other => format!("{other:?}"),
         };
         events.push((slot.0, event));
@@ -615,9 +616,11 @@ fn goaway_leaves_the_later_requests_and_those_that_wait() {
     let events = received(&mut client, &goaway(0x7FFF_FFFF, 0)).unwrap();
     assert_eq!(events, [(3, "Left(NO_ERROR)".into())]);
     assert!(client.is_spent() && client.request(&head(), Body::Short(&[])).is_none());
-    let events = received(&mut client, &goaway(3, 11)).unwrap();
-    assert_eq!(events, [(2, "Left(ENHANCE_YOUR_CALM)".into())]);
-    assert_eq!(client.goaway(), Some(Reason::ENHANCE_YOUR_CALM));
+    let payload = [&[0, 0, 0, 3, 0, 0, 0, 11], &b"max\x1b"[..], &[b'x'; 100]].concat();
+    let events = received(&mut client, &frame(kind::GOAWAY, 0, 0, &payload)).unwrap();
+    let said = format!("ENHANCE_YOUR_CALM (max\\x1b{})", "x".repeat(60));
+    assert_eq!(events, [(2, format!("Left({said})"))]);
+    assert_eq!(client.goaway().map(Goaway::to_string), Some(said));
     for (id, slot) in [(1, 0), (3, 1)] {
         let events = received(&mut client, &headers(id, flag::END_STREAM, OK)).unwrap();
         assert_eq!(events[1], (slot, "End".into()));

@@ -2,12 +2,12 @@
 
 use std::{
     cell::RefCell,
-    io, mem,
+    fmt, io, mem,
     rc::Rc,
     task::{Context, Waker},
 };
 
-use netping_http2::{Reason, client::Event, fields::Fields};
+use netping_http2::{client::Event, fields::Fields};
 use netping_measure::error_kind::ErrorKind;
 
 use super::Reader;
@@ -117,7 +117,7 @@ impl Call {
                 let detail = format!("the reply is malformed: {detail}");
                 self.outcome = Some(Err(Failure::request(ErrorKind::Protocol, detail)));
             }
-            Event::Left(reason) => self.outcome = Some(Err(left(*reason))),
+            Event::Left(goaway) => self.outcome = Some(Err(left(goaway))),
             Event::Refused => {
                 let detail = "the server refused the request's stream";
                 let failure = Failure::request(ErrorKind::Reset, detail);
@@ -162,7 +162,7 @@ pub(crate) fn closed() -> Failure {
 }
 
 /// Returns the failure of a request that the server has not processed: it sent GOAWAY.
-pub(super) fn left(reason: Reason) -> Failure {
+pub(super) fn left(reason: impl fmt::Display) -> Failure {
     let detail = format!("the server takes no more requests on the connection: {reason}");
     Failure::lost(ErrorKind::Goaway, detail).unprocessed()
 }

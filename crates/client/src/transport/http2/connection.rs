@@ -145,8 +145,8 @@ impl<S: Io> Shared<S> {
 
     /// Returns the failure of a request that a connection does not take any more.
     fn goodbye(&self) -> Failure {
-        let reason = self.client.goaway().unwrap_or(Reason::NO_ERROR);
-        left(reason)
+        let goaway = self.client.goaway();
+        goaway.map_or_else(|| left(Reason::NO_ERROR), left)
     }
 
     pub(super) fn poll_call(
