@@ -112,7 +112,7 @@ pub const FAULTS: [Fault; 16] = [
     },
     Fault {
         what: "150 requests of 16 MiB, 3.7 MiB of each sent",
-        promised: "64 MiB taken, at most 192 MiB more memory, counted, others served",
+        promised: "64 MiB taken, counted, at most 224 MiB more memory, others served",
         servers: Kind::is_grpc,
         try_it: |kind| many_large(kind, 150, 0, &UNFINISHED),
     },
