@@ -1,4 +1,4 @@
-//! What all calls share, and how those that get no more memory end.
+//! The limits that all calls of a server share, and the status of a call that gets no more memory.
 
 use std::sync::Arc;
 

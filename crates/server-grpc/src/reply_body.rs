@@ -114,7 +114,7 @@ pub(crate) enum Of {
     Many,
 }
 
-/// What a part of a reply counts as on its connection.
+/// The way in which a part of a reply counts on its connection.
 enum Counted {
     /// A stream, since it may be all that is left of one.
     Stream(Active<Arc<Connection>>),

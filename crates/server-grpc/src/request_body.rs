@@ -106,7 +106,7 @@ const HEADER_BYTE: usize = 2;
 /// Memory of a head that counts as a part of its stream, in bytes.
 const USUAL_HEAD: usize = 2 << 10;
 
-/// What a request's head says of it.
+/// The properties of a request that its head tells.
 pub(crate) struct Head {
     /// Bytes that it takes, if they are more than usual.
     memory: u64,

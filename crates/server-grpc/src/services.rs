@@ -130,16 +130,18 @@ impl Services {
             return Ok(None);
         };
         let reserving = async {
-            let mut reserved = connection.reserve(bytes).now_or_never();
-            if reserved.is_none() {
+            let reserved = if let Some(reserved) = connection.reserve(bytes).now_or_never() {
+                reserved
+            } else {
                 let mut held = Held::nothing(connection);
                 held.set(request as u64).map_err(exhausted)?;
-                reserved = Some(connection.reserve(bytes).await);
-            }
+                connection.reserve(bytes).await
+            };
+            let reserved = reserved.map_err(exhausted)?;
             connection.turn(bytes).await;
-            reserved.transpose().map_err(exhausted)
+            Ok(reserved)
         };
-        Box::pin(reserving).await.map(Option::flatten)
+        Box::pin(reserving).await
     }
 
     /// Rejects a reply or a chunk over the limit.

@@ -36,7 +36,7 @@ use crate::{clock, reply_memory::ReplyMemory};
 /// Errors by their kind, which is the metric's only label.
 pub(crate) type ErrorCounters = Family<[(&'static str, String); 1], Counter>;
 
-/// What the connections of a server share.
+/// The counters and limits that all connections of a server share.
 #[derive(Debug)]
 struct Shared {
     errors: ErrorCounters,
@@ -153,8 +153,14 @@ struct Entry {
 impl Entry {
     /// Tells the connection to end.
     fn end(&self, ending: Ending) {
+        self.tally.signal.end(ending);
+        self.shut(ending);
+    }
+
+    /// Shuts down the socket, if a thread waits on it.
+    fn shut(&self, ending: Ending) {
         let Some(socket) = &self.socket else {
-            return self.tally.signal.end(ending);
+            return;
         };
         let direction = match ending {
             Ending::Close => Direction::Both,
@@ -167,7 +173,7 @@ impl Entry {
     /// Closes the connection for a reason, under which that is counted.
     fn close(&self, reason: &'static str) {
         self.tally.close(reason);
-        self.end(Ending::Close);
+        self.shut(Ending::Close);
     }
 }
 

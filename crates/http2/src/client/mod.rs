@@ -77,14 +77,14 @@ pub enum Event<'a> {
 }
 
 /// The server's GOAWAY.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub struct Goaway {
     /// Last stream that the server may have processed.
     last: u32,
     /// Its code.
-    pub reason: Reason,
+    reason: Reason,
     /// The beginning of its debug data, in ASCII, with escapes.
-    pub detail: String,
+    detail: String,
 }
 
 impl fmt::Display for Goaway {

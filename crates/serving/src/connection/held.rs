@@ -99,7 +99,7 @@ impl Drop for Held {
 /// The memory of a reply, which is free again once all clones are dropped.
 pub type Reserved = Arc<ReservedReply>;
 
-/// What is reserved for a reply.
+/// The reservation of a reply: its room among others, and its memory.
 #[derive(Debug)]
 pub struct ReservedReply {
     _held: Held,
@@ -227,6 +227,19 @@ mod tests {
         );
         assert_eq!(connection.tally.shared.counted(MAX_MEMORY), 1);
         assert_eq!(guard.connection().tally.signal.ending(), Ending::None);
+    }
+
+    #[tokio::test]
+    async fn replies_wait_before_they_hold_all_that_a_connection_may() {
+        let connections = Arc::new(Connections::new(100 << 10, ErrorCounters::default()));
+        let guard = connections.admit_task(1).unwrap();
+        let first = guard.connection().reserve(40 << 10).await.unwrap();
+        let mut next = Box::pin(guard.connection().reserve(40 << 10));
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(next.as_mut().poll(&mut cx).is_pending());
+        drop(first);
+        assert!(next.await.unwrap().is_some());
+        assert_eq!(guard.connection().closed(), None);
     }
 
     #[tokio::test]
