@@ -204,6 +204,17 @@ mod tests {
         }
     }
 
+    #[test]
+    fn memory_is_scarce_above_half_of_what_a_connection_may_hold() {
+        let connections = Arc::new(Connections::new(100, ErrorCounters::default()));
+        let guard = connections.admit_task(1).unwrap();
+        let mut held = Held::nothing(guard.connection());
+        held.set(50).unwrap();
+        assert!(!held.is_scarce());
+        held.set(51).unwrap();
+        assert!(held.is_scarce());
+    }
+
     #[tokio::test]
     async fn replies_wait_for_memory_of_their_connection() {
         let connections = Arc::new(Connections::default());
