@@ -68,7 +68,7 @@ pub const SERVICE: Service<ProxyArgs> = Service {
 
 fn serve(mut listening: Listening, args: &ServerArgs<ProxyArgs>) -> Result<()> {
     let ServerArgs { common, own } = args;
-    if !common.load.work.is_zero() || !common.load.delay.mean.is_zero() {
+    if !common.load.is_none() {
         let reason = "--work and --delay apply to requests, and a relay sees none";
         return Err(ServeError::Flags(reason));
     }
@@ -130,7 +130,7 @@ impl Relay {
             // The reaper has counted it, or the drain has logged it.
             if error.kind() != io::ErrorKind::ConnectionAborted {
                 tracing::debug!("connection: {error}");
-                self.chassis.count_error(kind);
+                self.chassis.shared().count(kind);
             }
         }
     }

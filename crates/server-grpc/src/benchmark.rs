@@ -12,7 +12,7 @@ use tonic::{Request, Status, Streaming};
 
 use crate::{
     reply_body::Announcement,
-    services::{Reply, Services, announcing, count_message, holding, turn},
+    services::{Reply, Services, announcing, count_message, turn},
 };
 
 /// The contents of payloads that are not longer.
@@ -73,7 +73,7 @@ impl BenchmarkService for Services {
         let length = self.response_length(&request)?;
         drop(request);
         let reserved = self.reserve(connection, 0, length).await?;
-        Ok(holding(response(length), reserved, length))
+        Ok(self.holding(response(length), reserved, length))
     }
 
     async fn streaming_call(
@@ -82,7 +82,7 @@ impl BenchmarkService for Services {
     ) -> Reply<Self::StreamingCallStream> {
         let connection = self.begin(request.extensions()).await.cloned();
         let (services, requests) = (self.clone(), request.into_inner());
-        let announcement = Announcement::of_each();
+        let announcement = Announcement::of_each(&self.long_work);
         // The longest so far.
         let state = (services, connection, 0, announcement.next.clone());
         let responses = stream::try_unfold((state, requests), |(state, mut requests)| async move {
@@ -112,7 +112,7 @@ impl BenchmarkService for Services {
             length = self.response_length(&request)?;
         }
         let reserved = self.reserve(connection, 0, length).await?;
-        Ok(holding(response(length), reserved, length))
+        Ok(self.holding(response(length), reserved, length))
     }
 
     async fn streaming_from_server(
@@ -122,7 +122,7 @@ impl BenchmarkService for Services {
         let connection = self.begin(request.extensions()).await;
         let length = self.response_length(request.get_ref())?;
         count_message(connection, 0, length)?;
-        Ok(holding(endless(connection.cloned(), length), None, length))
+        Ok(self.holding(endless(connection.cloned(), length), None, length))
     }
 
     async fn streaming_both_ways(
@@ -132,7 +132,7 @@ impl BenchmarkService for Services {
         let (_, extensions, mut requests) = request.into_parts();
         let connection = self.begin(&extensions).await;
         let Some(first) = self.next_request(&mut requests).await? else {
-            return Ok(holding(Box::pin(stream::empty()), None, 0));
+            return Ok(self.holding(Box::pin(stream::empty()), None, 0));
         };
         let length = self.response_length(&first)?;
         count_message(connection, 0, length)?;
@@ -151,7 +151,7 @@ impl BenchmarkService for Services {
                 }
             }
         });
-        Ok(holding(Box::pin(responses), None, length))
+        Ok(self.holding(Box::pin(responses), None, length))
     }
 }
 

@@ -16,10 +16,7 @@ use tonic::{
     codegen::{BoxFuture, http::Response},
 };
 
-use crate::{
-    limits::Limits,
-    reply_body::{Of, ReplyBody},
-};
+use crate::reply_body::{Of, ReplyBody};
 
 /// The future of a service's answer.
 pub(crate) type Answer = BoxFuture<Response<Body>, Infallible>;
@@ -32,7 +29,6 @@ pub(crate) struct Waiting {
     pub of: Of,
     /// The end of its time, if its caller has set one.
     pub deadline: Option<Instant>,
-    pub limits: Arc<Limits>,
 }
 
 impl Waiting {
@@ -44,8 +40,7 @@ impl Waiting {
     fn reply(self, mut response: Response<Body>) -> Response<ReplyBody> {
         let announcement = response.extensions_mut().remove();
         let end = self.deadline.map(|end| Box::pin(sleep_until(end.into())));
-        response
-            .map(|body| ReplyBody::new(body, self.of, self.stream, announcement, end, self.limits))
+        response.map(|body| ReplyBody::new(body, self.of, self.stream, announcement, end))
     }
 }
 
@@ -137,7 +132,6 @@ mod tests {
     use netping_serving::testing::accepted;
 
     use super::*;
-    use crate::reply_body::tests::limits;
 
     struct Counted(Arc<AtomicUsize>);
 
@@ -149,9 +143,8 @@ mod tests {
 
     #[tokio::test]
     async fn calls_of_a_connection_that_is_gone_are_dropped_a_few_at_a_time() {
-        let (accepted, chassis, _) = accepted();
+        let (accepted, ..) = accepted();
         let connection = accepted.connection();
-        let limits = limits(chassis);
         let (polled, dropped) = <(Arc<AtomicUsize>, Arc<AtomicUsize>)>::default();
         let left: &_ = Box::leak(Box::default());
         let call = || {
@@ -166,7 +159,6 @@ mod tests {
                 stream: Some(Active::begin(Arc::clone(connection))),
                 of: Of::Many,
                 deadline: None,
-                limits: Arc::clone(&limits),
             };
             Call::new(waiting, left)
         };

@@ -169,22 +169,21 @@ impl AsyncRead for ConnectedStream {
             self.leave();
             return Poll::Ready(Err(error));
         }
-        if mem::take(&mut self.is_fresh) && buf.filled().get(before) == Some(&tls::HANDSHAKE) {
-            self.chassis.count_error("tls");
+        let bytes = &buf.filled()[before..];
+        if mem::take(&mut self.is_fresh) && bytes.first() == Some(&tls::HANDSHAKE) {
+            self.chassis.shared().count("tls");
             let error = io::Error::new(io::ErrorKind::InvalidData, "the peer speaks TLS");
             return Poll::Ready(Err(error));
         }
         let this = &mut *self;
-        let counted = this
-            .received
-            .take(&buf.filled()[before..], this.connection.is_active());
-        this.connection.count_bytes(counted);
-        let requests = this.received.take_requests();
-        this.is_dense = requests > 1 && requests * DENSE > (buf.filled().len() - before) as u64;
+        let (received, connection) = (&mut this.received, &this.connection);
+        connection.count_bytes(received.take(bytes, connection.is_active()));
+        let requests = received.take_requests();
+        this.is_dense = requests > 1 && requests * DENSE > bytes.len() as u64;
         this.in_turn += requests;
-        this.connection.count_control(this.received.take_control());
+        connection.count_control(received.take_control());
         // The reaper limits the time in which the rest of a frame comes.
-        this.connection.set_partial(this.received.partial());
+        connection.set_partial(received.partial());
         Poll::Ready(Ok(()))
     }
 }
@@ -211,7 +210,7 @@ impl AsyncWrite for ConnectedStream {
         let written = written?;
         let this = &mut *self;
         for kind in this.sent.read(data, written) {
-            this.chassis.count_error(&kind);
+            this.chassis.shared().count(&kind);
         }
         this.received.has_sent_data(this.sent.take_data());
         // The rest of a frame is awaited again.

@@ -86,11 +86,8 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
     type Future = Call;
 
     fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let Direct {
-            services, others, ..
-        } = &*self.direct;
         let connection = Some(Arc::clone(&self.connection));
-        answer(&services.limits, connection, request, |request| {
+        answer(connection, request, |request| {
             let Rpcs {
                 echo,
                 hello,
@@ -110,7 +107,7 @@ impl hyper::service::Service<Request<Incoming>> for Calls {
             if path.starts_with(BENCHMARK) {
                 return benchmark.clone().call(request);
             }
-            Box::pin(others.clone().call(request))
+            Box::pin(self.direct.others.clone().call(request))
         })
     }
 }

@@ -6,8 +6,8 @@ mod call;
 mod connected;
 mod deadline;
 mod direct;
+mod exhausted;
 mod floor;
-mod limits;
 mod long_work;
 mod pieces;
 mod received_frames;
@@ -43,8 +43,7 @@ use tokio_stream::StreamExt;
 use tonic::{service::Routes, transport::Server};
 
 use crate::{
-    connected::ConnectedStream, direct::Direct, floor::Floor, limits::Limits, long_work::LongWork,
-    services::Services, watched::Watched,
+    connected::ConnectedStream, direct::Direct, floor::Floor, services::Services, watched::Watched,
 };
 
 /// Flags of this server.
@@ -101,14 +100,6 @@ impl GrpcArgs {
     fn most_held(&self) -> u64 {
         self.max_held.saturating_add(3 * self.max_message as u64)
     }
-
-    /// Returns the limits of the calls of all connections.
-    fn limits(&self, chassis: &Arc<Chassis>) -> Arc<Limits> {
-        Arc::new(Limits {
-            chassis: Arc::clone(chassis),
-            long_work: LongWork::new(self.runtime.worker_count()),
-        })
-    }
 }
 
 /// Limits on `--max-held`, in bytes.
@@ -159,10 +150,7 @@ pub fn server(mut listening: Listening, args: &ServerArgs<GrpcArgs>) -> Result<T
     Ok(match own.stack {
         Stack::Tonic => {
             let services = Services::new(&chassis, own);
-            let watched = Watched {
-                limits: Arc::clone(&services.limits),
-                routes: routes(services)?,
-            };
+            let watched = Watched(routes(services)?);
             let builder = builder(own);
             let worker =
                 move |accepts| tonic(builder.clone(), watched.clone(), accepts, serving.clone());

@@ -50,45 +50,67 @@ impl LongWork {
 pub(crate) enum NextMessage {
     /// All have one length.
     Short,
-    Long,
+    Long(LongWork),
     /// The service announces each.
-    Announced(Arc<AtomicBool>),
+    Announced(Arc<Announced>),
 }
 
-impl NextMessage {
+/// The announcement of a reply's next message.
+#[derive(Debug)]
+pub(crate) struct Announced {
+    is_long: AtomicBool,
+    work: LongWork,
+}
+
+impl LongWork {
     /// Returns this for a reply whose messages all have this length.
-    pub(crate) fn of(length: usize) -> Self {
+    pub(crate) fn next_of(&self, length: usize) -> NextMessage {
         if length < LONG {
-            Self::Short
+            NextMessage::Short
         } else {
-            Self::Long
+            NextMessage::Long(self.clone())
         }
     }
 
+    /// Returns this for a reply each of whose messages is announced.
+    pub(crate) fn next_announced(&self) -> NextMessage {
+        NextMessage::Announced(Arc::new(Announced {
+            is_long: AtomicBool::new(false),
+            work: self.clone(),
+        }))
+    }
+}
+
+impl NextMessage {
     /// Announces that the next message has this length, before it is made. If it is long, another thread goes on from here.
     pub(crate) async fn announce(&self, length: usize) {
-        if let Self::Announced(is_long) = self
+        if let Self::Announced(next) = self
             && length >= LONG
         {
-            is_long.store(true, Ordering::Relaxed);
+            next.is_long.store(true, Ordering::Relaxed);
             yield_now().await;
         }
     }
 
     /// Ends an announcement: the message is made.
     pub(crate) fn end(&self) {
-        if let Self::Announced(is_long) = self {
-            is_long.store(false, Ordering::Relaxed);
+        if let Self::Announced(next) = self {
+            next.is_long.store(false, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns where a long one is made.
+    pub(crate) fn long(&self) -> Option<&LongWork> {
+        match self {
+            Self::Short => None,
+            Self::Long(work) => Some(work),
+            Self::Announced(next) => next.is_long.load(Ordering::Relaxed).then_some(&next.work),
         }
     }
 
     /// Returns true for a long one.
     pub(crate) fn is_long(&self) -> bool {
-        match self {
-            Self::Short => false,
-            Self::Long => true,
-            Self::Announced(is_long) => is_long.load(Ordering::Relaxed),
-        }
+        self.long().is_some()
     }
 }
 
@@ -132,11 +154,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_long_message_is_announced_until_it_is_made() {
-        let next = NextMessage::Announced(Arc::default());
+        let work = LongWork::new(1);
+        let next = work.next_announced();
         assert!(next.announce(LONG - 1).now_or_never().is_some() && !next.is_long());
         assert!(next.announce(LONG).now_or_never().is_none() && next.is_long());
         next.end();
         assert!(!next.is_long());
-        assert!(NextMessage::of(LONG).is_long() && !NextMessage::of(LONG - 1).is_long());
+        assert!(work.next_of(LONG).is_long() && !work.next_of(LONG - 1).is_long());
     }
 }

@@ -10,15 +10,6 @@ pub(crate) struct Pieces<const HEAD: usize> {
     left: usize,
 }
 
-/// A part of the stream.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Piece<'a, const HEAD: usize> {
-    /// A head, whose payload is to be announced by [`Pieces::expect`].
-    Head([u8; HEAD]),
-    /// The next part of a payload.
-    Payload(&'a [u8]),
-}
-
 impl<const HEAD: usize> Default for Pieces<HEAD> {
     fn default() -> Self {
         Self {
@@ -30,31 +21,37 @@ impl<const HEAD: usize> Default for Pieces<HEAD> {
 }
 
 impl<const HEAD: usize> Pieces<HEAD> {
-    /// Takes the next piece off the bytes that have come; `None` when there are none left.
-    pub(crate) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<Piece<'a, HEAD>> {
-        if bytes.is_empty() {
-            return None;
-        }
-        if self.left > 0 {
-            let (payload, rest) = bytes.split_at(bytes.len().min(self.left));
-            *bytes = rest;
-            self.left -= payload.len();
-            return Some(Piece::Payload(payload));
-        }
+    /// Takes off the bytes that have come what belongs to the last head, and the next head if it is whole: its payload is
+    /// then to be announced by [`Pieces::expect`]. All bytes are taken when there is none.
+    pub(crate) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> (&'a [u8], Option<[u8; HEAD]>) {
+        let (payload, rest) = bytes.split_at(bytes.len().min(self.left));
+        self.left -= payload.len();
         if self.came == 0
-            && let Some((head, rest)) = bytes.split_first_chunk()
+            && let Some((head, rest)) = rest.split_first_chunk()
         {
             // Most are whole.
             *bytes = rest;
-            return Some(Piece::Head(*head));
+            return (payload, Some(*head));
         }
+        *bytes = rest;
+        let head = if rest.is_empty() {
+            None
+        } else {
+            self.part_of_head(bytes)
+        };
+        (payload, head)
+    }
+
+    /// Takes the next part of a head; returns it once it is whole.
+    #[cold]
+    fn part_of_head(&mut self, bytes: &mut &[u8]) -> Option<[u8; HEAD]> {
         let (part, rest) = bytes.split_at(bytes.len().min(HEAD - self.came));
         *bytes = rest;
         self.head[self.came..][..part.len()].copy_from_slice(part);
         self.came += part.len();
         (self.came == HEAD).then(|| {
             self.came = 0;
-            Piece::Head(self.head)
+            self.head
         })
     }
 
@@ -86,19 +83,17 @@ mod tests {
             let mut pieces = Pieces::<2>::default();
             let (mut heads, mut payload) = (Vec::new(), Vec::new());
             for mut part in bytes.chunks(step) {
-                while let Some(piece) = pieces.next(&mut part) {
-                    match piece {
-                        Piece::Head(head) => {
-                            heads.push(head[0]);
-                            pieces.expect(head[1].into());
-                        }
-                        Piece::Payload(part) => payload.extend(part),
-                    }
+                loop {
+                    let (some, head) = pieces.next(&mut part);
+                    payload.extend(some);
+                    let Some(head) = head else { break };
+                    heads.push(head[0]);
+                    pieces.expect(head[1].into());
                 }
             }
             assert_eq!((&heads[..], &payload[..]), (&b"abc"[..], &b"xyzw"[..]));
             assert!(!pieces.has_part_of_head() && !pieces.awaits_payload());
-            assert_eq!(pieces.next(&mut &b"d"[..]), None);
+            assert_eq!(pieces.next(&mut &b"d"[..]), (&b""[..], None));
             assert!(pieces.has_part_of_head());
         }
     }

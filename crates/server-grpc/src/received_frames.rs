@@ -3,7 +3,7 @@
 
 use std::mem;
 
-use crate::pieces::{Piece, Pieces};
+use crate::pieces::Pieces;
 
 /// Length of a frame's header, in bytes.
 pub(crate) const HEADER: usize = 9;
@@ -54,17 +54,15 @@ impl ReceivedFrames {
         self.preface += preface;
         bytes = &bytes[preface..];
         let mut counted = preface;
-        while let Some(piece) = self.frames.next(&mut bytes) {
-            let length = match piece {
-                Piece::Head(header) => {
-                    self.begin(header, has_reply);
-                    HEADER
-                }
-                Piece::Payload(part) => part.len(),
+        loop {
+            let (payload, header) = self.frames.next(&mut bytes);
+            counted += if self.is_counted { payload.len() } else { 0 };
+            let Some(header) = header else {
+                return counted;
             };
-            counted += if self.is_counted { length } else { 0 };
+            self.begin(header, has_reply);
+            counted += if self.is_counted { HEADER } else { 0 };
         }
-        counted
     }
 
     /// Takes note of so many frames with data that the server has sent.
@@ -120,8 +118,8 @@ impl ReceivedFrames {
 }
 
 /// Returns the length of a frame's payload, in bytes.
-pub(crate) fn length([a, b, c, ..]: [u8; HEADER]) -> usize {
-    u32::from_be_bytes([0, a, b, c]) as usize
+pub(crate) fn length([a, b, c, kind, ..]: [u8; HEADER]) -> usize {
+    (u32::from_be_bytes([a, b, c, kind]) >> 8) as usize
 }
 
 #[cfg(test)]

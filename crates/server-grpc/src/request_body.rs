@@ -3,7 +3,6 @@
 use std::{
     mem,
     pin::Pin,
-    sync::Arc,
     task::{Context, Poll, ready},
     time::{Duration, Instant},
 };
@@ -21,12 +20,7 @@ use tonic::{
     },
 };
 
-use crate::{
-    deadline,
-    limits::{Limits, exhausted},
-    pieces::{Piece, Pieces},
-    reply_body::Of,
-};
+use crate::{deadline, exhausted::exhausted, pieces::Pieces, reply_body::Of};
 
 type BodyFrame = http_body::Frame<Bytes>;
 
@@ -60,7 +54,6 @@ pub(crate) struct RequestBody<B> {
     /// Bytes that its head takes, if they are more than usual.
     head: u64,
     memory: Option<Held>,
-    limits: Arc<Limits>,
 }
 
 /// The messages of a request, as they come: a flag and a length of four bytes before each.
@@ -78,21 +71,20 @@ struct Messages {
 impl Messages {
     /// Takes the next part of a request; returns the bytes that it holds.
     fn take(&mut self, mut data: &[u8]) -> u64 {
-        while let Some(piece) = self.pieces.next(&mut data) {
-            match piece {
-                Piece::Head([_, length @ ..]) => {
-                    self.pieces.expect(u32::from_be_bytes(length) as usize);
-                    self.came = 0;
-                }
-                Piece::Payload(part) => self.came += part.len() as u64,
-            }
-            if !self.pieces.awaits_payload() {
+        loop {
+            let (payload, head) = self.pieces.next(&mut data);
+            self.came += payload.len() as u64;
+            if !payload.is_empty() && !self.pieces.awaits_payload() {
                 self.whole += 1;
                 let came = mem::take(&mut self.came);
                 if came > SMALL as u64 {
                     self.longest = self.longest.max(came);
                 }
             }
+            let Some([_, length @ ..]) = head else { break };
+            let length = u32::from_be_bytes(length) as usize;
+            self.pieces.expect(length);
+            self.whole += u64::from(length == 0);
         }
         self.came.max(self.longest)
     }
@@ -157,7 +149,6 @@ impl<B> RequestBody<B> {
         request: Request<B>,
         head: &Head,
         connection: Option<&Connection>,
-        limits: Arc<Limits>,
     ) -> Request<Self> {
         let Head {
             memory: head,
@@ -180,7 +171,6 @@ impl<B> RequestBody<B> {
             messages: Messages::default(),
             head,
             memory,
-            limits,
         })
     }
 
@@ -198,9 +188,11 @@ impl<B> RequestBody<B> {
         }
     }
 
-    /// Waits until the request has taken too long.
+    /// Waits until the request has taken too long, and counts that.
     fn poll_overdue(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(limit) = self.limits.chassis.request_limit().after(self.came) else {
+        let shared = self.memory.as_ref().map(Held::shared);
+        let limit = shared.and_then(|own| Some((own, own.request.after(self.came)?)));
+        let Some((shared, limit)) = limit else {
             return Poll::Pending;
         };
         let begun = *self.begun.get_or_insert_with(clock::now);
@@ -211,7 +203,9 @@ impl<B> RequestBody<B> {
         if overdue.deadline() != deadline {
             overdue.as_mut().reset(deadline);
         }
-        overdue.as_mut().poll(cx)
+        ready!(overdue.as_mut().poll(cx));
+        shared.count_deadline(REQUEST_TIMEOUT);
+        Poll::Ready(())
     }
 }
 
@@ -237,7 +231,6 @@ where
             return Poll::Ready(frame.map(|frame| frame.map_err(Into::into)));
         }
         ready!(self.poll_overdue(cx));
-        self.limits.chassis.count_deadline(REQUEST_TIMEOUT);
         let late = "the request did not come within the server's --request-timeout";
         Poll::Ready(Some(Err(Status::deadline_exceeded(late).into())))
     }
@@ -258,21 +251,19 @@ mod tests {
     use tonic::codegen::http;
 
     use super::*;
-    use crate::reply_body::tests::limits;
 
     #[tokio::test]
     async fn an_unusual_head_holds_memory_until_its_request_ends() {
-        let (accepted, chassis, _) = accepted();
-        let (connection, limits) = (accepted.connection(), limits(chassis));
+        let (accepted, ..) = accepted();
+        let connection = accepted.connection();
         let taken = |count: usize, length: usize| {
             let mut request = http::Request::post("http://localhost:8003/echopb.Echo/Echo");
             for number in 0..count {
                 request = request.header(format!("x-{number}"), "v".repeat(length));
             }
             let request = request.body(Empty::<Bytes>::new()).unwrap();
-            let limits = Arc::clone(&limits);
             let head = Head::of(request.uri(), request.headers());
-            let request = RequestBody::of(request, &head, Some(connection), limits);
+            let request = RequestBody::of(request, &head, Some(connection));
             let bytes = connection.held();
             drop(request);
             assert_eq!(connection.held(), 0);

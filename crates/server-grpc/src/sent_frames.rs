@@ -6,7 +6,7 @@ use std::{io::IoSlice, mem};
 use h2::Reason;
 
 use crate::{
-    pieces::{Piece, Pieces},
+    pieces::Pieces,
     received_frames::{HEADER, length},
 };
 
@@ -53,23 +53,19 @@ impl SentFrames {
     }
 
     fn read_part(&mut self, mut bytes: &[u8], found: &mut Vec<String>) {
-        while let Some(piece) = self.frames.next(&mut bytes) {
-            match piece {
-                Piece::Head(header) => {
-                    self.frames.expect(length(header));
-                    self.kind = header[3];
-                    self.payload.clear();
-                    self.has_left |= self.kind == GOAWAY;
-                    self.data += u64::from(self.kind == DATA);
-                }
-                Piece::Payload(part) => {
-                    let lacking = self.wanted() - self.payload.len();
-                    if lacking > 0 {
-                        self.payload.extend(&part[..part.len().min(lacking)]);
-                        found.extend(self.found());
-                    }
-                }
+        loop {
+            let (payload, header) = self.frames.next(&mut bytes);
+            let lacking = self.wanted() - self.payload.len();
+            if lacking > 0 && !payload.is_empty() {
+                self.payload.extend(&payload[..payload.len().min(lacking)]);
+                found.extend(self.found());
             }
+            let Some(header) = header else { return };
+            self.frames.expect(length(header));
+            self.kind = header[3];
+            self.payload.clear();
+            self.has_left |= self.kind == GOAWAY;
+            self.data += u64::from(self.kind == DATA);
         }
     }
 

@@ -14,7 +14,9 @@ use netping_protocol::{
     hello::{BenchmarkMessage, hello_server::Hello},
     message, payload,
 };
-use netping_serving::{Chassis, Connection, Held, Reserved, clock, reply_memory::SMALL};
+use netping_serving::{
+    Chassis, Connection, Held, Reserved, args::LoadArgs, clock, reply_memory::SMALL,
+};
 use prost::Message;
 use tokio::time;
 use tokio_stream::Stream;
@@ -22,8 +24,8 @@ use tonic::{Code, Extensions, Request, Response, Status, Streaming};
 
 use crate::{
     GrpcArgs,
-    limits::{Limits, exhausted},
-    long_work::{LONG, NextMessage},
+    exhausted::exhausted,
+    long_work::{LONG, LongWork, NextMessage},
     reply_body::{Announcement, PART},
 };
 
@@ -36,7 +38,9 @@ const PAGE_OFFSET: usize = 128;
 /// The state of all RPCs.
 #[derive(Debug, Clone)]
 pub(crate) struct Services {
-    pub limits: Arc<Limits>,
+    chassis: Arc<Chassis>,
+    load: LoadArgs,
+    pub long_work: LongWork,
     pub args: Arc<GrpcArgs>,
     pattern: Pattern,
     /// The connection that they serve. Those of tonic's own server serve all, and find it at the request.
@@ -66,7 +70,9 @@ impl Services {
     /// Returns those of a server.
     pub(crate) fn new(chassis: &Arc<Chassis>, args: &GrpcArgs) -> Self {
         Self {
-            limits: args.limits(chassis),
+            chassis: Arc::clone(chassis),
+            load: chassis.load,
+            long_work: LongWork::new(args.runtime.worker_count()),
             args: Arc::new(args.clone()),
             pattern: Pattern::default(),
             connection: None,
@@ -92,12 +98,9 @@ impl Services {
         &'a self,
         extensions: &'a Extensions,
     ) -> Option<&'a Arc<Connection>> {
-        let load = self.limits.chassis.load;
-        if load.is_immediate() {
-            load.apply_blocking();
-        } else {
+        if !self.load.is_none() {
             // On the heap, as all that few calls need: it would be a part of every call, which is copied.
-            Box::pin(load.apply()).await;
+            Box::pin(self.load.apply()).await;
         }
         let connection = self.connection(extensions)?;
         connection.count_requests(1);
@@ -105,7 +108,7 @@ impl Services {
     }
 
     pub(crate) fn invalid(&self, message: String) -> Status {
-        self.limits.chassis.count_error("grpc_invalid_argument");
+        self.chassis.shared().count("grpc_invalid_argument");
         Status::invalid_argument(message)
     }
 
@@ -114,7 +117,7 @@ impl Services {
         if status.code() != Code::OutOfRange {
             return status;
         }
-        self.limits.chassis.count_error("grpc_out_of_range");
+        self.chassis.shared().count("grpc_out_of_range");
         Status::out_of_range(format!("{} (the server's --max-message)", status.message()))
     }
 
@@ -171,23 +174,6 @@ const QUEUED: usize = 400 << 10;
 /// The reply to a request.
 pub(crate) type Reply<T> = Result<Response<T>, Status>;
 
-/// Returns a reply whose messages have this length, and which holds the memory reserved for it until it has left.
-pub(crate) fn holding<T>(message: T, reserved: Option<Reserved>, length: usize) -> Response<T> {
-    let next = NextMessage::of(length);
-    if reserved.is_none() && !next.is_long() {
-        return Response::new(message);
-    }
-    let part = PART;
-    announcing(
-        message,
-        Announcement {
-            reserved,
-            part,
-            next,
-        },
-    )
-}
-
 /// Returns a reply of which this is said.
 pub(crate) fn announcing<T>(message: T, announcement: Announcement) -> Response<T> {
     let mut response = Response::new(message);
@@ -196,6 +182,24 @@ pub(crate) fn announcing<T>(message: T, announcement: Announcement) -> Response<
 }
 
 impl Services {
+    /// Returns a reply whose messages have this length, and which holds the memory reserved for it until it has left.
+    pub(crate) fn holding<T>(
+        &self,
+        message: T,
+        reserved: Option<Reserved>,
+        length: usize,
+    ) -> Response<T> {
+        if reserved.is_none() && length < LONG {
+            return Response::new(message);
+        }
+        let announcement = Announcement {
+            reserved,
+            part: PART,
+            next: self.long_work.next_of(length),
+        };
+        announcing(message, announcement)
+    }
+
     /// Returns the length of the answer to a message, in bytes.
     fn answer_length(&self, message: &EchoRequest) -> Result<usize, Status> {
         let length = message.response_bytes as usize;
@@ -279,7 +283,7 @@ impl Conversation {
         let Some(message) = message.map_err(|status| services.name_limit(status))? else {
             return Ok(None);
         };
-        services.limits.chassis.load.apply().await;
+        services.load.apply().await;
         if let Some(connection) = &self.connection {
             connection.count_requests(1);
         }
@@ -340,7 +344,7 @@ impl Echo for Services {
         let length = request.bytes as usize;
         self.check_length("a message", length)?;
         count_message(connection, 0, length)?;
-        let announcement = Announcement::of_each();
+        let announcement = Announcement::of_each(&self.long_work);
         let ticks = self.ticks(&request, connection.cloned(), &announcement.next);
         Ok(announcing(Box::pin(ticks), announcement))
     }
@@ -355,13 +359,13 @@ impl Echo for Services {
             answer(message, length)
         } else {
             let answer = move || answer(message, length);
-            Box::pin(self.limits.long_work.run(reserved.clone(), answer)).await?
+            Box::pin(self.long_work.run(reserved.clone(), answer)).await?
         };
-        Ok(holding(answer, reserved, length))
+        Ok(self.holding(answer, reserved, length))
     }
 
     async fn chat(&self, request: Request<Streaming<EchoRequest>>) -> Reply<Self::ChatStream> {
-        let announcement = Announcement::of_each();
+        let announcement = Announcement::of_each(&self.long_work);
         let conversation = Conversation {
             services: self.clone(),
             connection: self.connection(request.extensions()).cloned(),
@@ -385,7 +389,7 @@ impl Hello for Services {
         let message = message::say(message);
         let length = message.encoded_len();
         let reserved = self.reserve(connection, length, length).await?;
-        Ok(holding(message, reserved, length))
+        Ok(self.holding(message, reserved, length))
     }
 }
 
@@ -419,7 +423,7 @@ impl DataService for Services {
             (length > 0).then_some(Ok(DataResponse { data }))
         });
         let messages: Self::GiveMeDataStream = Box::pin(tokio_stream::iter(messages));
-        let next = NextMessage::of(longest);
+        let next = self.long_work.next_of(longest);
         let announcement = Announcement {
             reserved,
             part,
@@ -526,7 +530,7 @@ pub(crate) mod tests {
     async fn a_ticker_announces_its_long_messages() {
         let (_, chassis, _) = accepted();
         let services = services(&chassis);
-        let next = NextMessage::Announced(Arc::default());
+        let next = services.long_work.next_announced();
         let request = WatchRequest {
             period_us: 0,
             count: 1,
@@ -595,7 +599,7 @@ pub(crate) mod tests {
         let ends: Vec<_> = (0..services.args.runtime.worker_count())
             .map(|_| {
                 let (end, ended) = mpsc::channel::<()>();
-                let work = services.limits.long_work.clone();
+                let work = services.long_work.clone();
                 tokio::spawn(async move { work.run(None, move || ended.recv()).await });
                 end
             })

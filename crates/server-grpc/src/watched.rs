@@ -20,7 +20,6 @@ use tonic::{
 use crate::{
     call::{Answer, Call, LEFT, Waiting},
     deadline,
-    limits::Limits,
     reply_body::ReplyBody,
     request_body::{Head, RequestBody},
 };
@@ -30,10 +29,7 @@ pub(crate) const BENCHMARK: &str = "/grpc.testing.BenchmarkService/";
 
 /// All RPCs of one server.
 #[derive(Clone)]
-pub(crate) struct Watched<S> {
-    pub routes: S,
-    pub limits: Arc<Limits>,
-}
+pub(crate) struct Watched<S>(pub S);
 
 impl<B, S> Service<Request<B>> for Watched<S>
 where
@@ -45,13 +41,13 @@ where
     type Future = Call;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.routes.poll_ready(cx)
+        self.0.poll_ready(cx)
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let connection = request.extensions().get().cloned();
-        let routes = &mut self.routes;
-        answer(&self.limits, connection, request, |request| {
+        let routes = &mut self.0;
+        answer(connection, request, |request| {
             Box::pin(routes.call(request))
         })
     }
@@ -59,7 +55,6 @@ where
 
 /// Has a service answer a request; `connection` is the one that counts it.
 pub(crate) fn answer<B>(
-    limits: &Arc<Limits>,
     connection: Option<Arc<Connection>>,
     request: Request<B>,
     service: impl FnOnce(Request<RequestBody<B>>) -> Answer,
@@ -67,8 +62,7 @@ pub(crate) fn answer<B>(
     let stream = connection.map(Active::begin);
     let head = Head::of(request.uri(), request.headers());
     let deadline = deadline::deadline(head.timeout);
-    let limits = || Arc::clone(limits);
-    let body = RequestBody::of(request, &head, stream.as_deref(), limits());
+    let body = RequestBody::of(request, &head, stream.as_deref());
     let mut answer = service(body);
     if let Some(deadline) = deadline {
         answer = Box::pin(async move {
@@ -83,7 +77,6 @@ pub(crate) fn answer<B>(
         stream,
         of: head.of,
         deadline,
-        limits: limits(),
     };
     Call::new(waiting, &LEFT)
 }

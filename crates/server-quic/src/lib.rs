@@ -203,7 +203,7 @@ impl Admission {
                 }
                 Err(error) => {
                     tracing::debug!("handshake: {error}");
-                    admission.chassis.count_error("tls");
+                    admission.chassis.shared().count("tls");
                 }
             }
         });

@@ -38,7 +38,7 @@ impl ConnectionThread {
         if let Err(error) = self.shake_hands() {
             tracing::debug!(peer = ?self.address(), "handshake: {error}");
             if self.connection.closed().is_none() {
-                self.chassis.count_error("tls");
+                self.chassis.shared().count("tls");
             }
             // The alert with the reason has been sent.
             return self.wait_for_end();
@@ -48,7 +48,7 @@ impl ConnectionThread {
         match self.echo(&mut codec, &mut output) {
             Ok(unanswered) => {
                 if unanswered > 0 && self.connection.closed().is_none() {
-                    self.chassis.count_error("eof_in_request");
+                    self.chassis.shared().count("eof_in_request");
                 }
                 // Tells a TLS peer that nothing was cut off. It fails only if the peer is gone.
                 let _ = self.close_tls();
@@ -141,7 +141,7 @@ impl ConnectionThread {
     /// Tells the peer how it broke the protocol, and closes.
     fn refuse(&mut self, violation: &Violation, last: &[u8]) {
         tracing::debug!(peer = ?self.address(), "closing a connection: {violation}");
-        self.chassis.count_error(violation.kind());
+        self.chassis.shared().count(violation.kind());
         let told = self.stream.set_nonblocking(false);
         let told = told.and_then(|()| self.write_all([last, &[]]));
         if told.and_then(|()| self.close_tls()).is_ok() {

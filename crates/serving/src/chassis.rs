@@ -18,7 +18,7 @@ use crate::{
     Connection, Drain, Guard, Profile,
     args::{CommonArgs, LoadArgs},
     clock,
-    connection::{Connections, Deadlines, Ending, ErrorCounters, MAX_CONNECTIONS},
+    connection::{Connections, Deadlines, Ending, MAX_CONNECTIONS, Shared},
     reply_memory::MAX_MEMORY,
     request_limit::RequestLimit,
     shutdown::Shutdown,
@@ -48,16 +48,12 @@ pub(crate) const MAX_SCRAPES: usize = 256;
 /// File descriptors of a runtime: its poll, its timer's wake and a listener of its own.
 const RUNTIME_FILES: u64 = 4;
 
-/// Least time between two log messages about refused or failed connections.
-const LOG_INTERVAL: Duration = Duration::from_secs(1);
-
 /// The part of a running server that all its connections share.
 #[derive(Debug)]
 pub struct Chassis {
     /// Switch that ends the server.
     pub shutdown: Shutdown,
     pub(crate) connections: Arc<Connections>,
-    pub(crate) errors: ErrorCounters,
     pub(crate) max_connections: usize,
     /// Memory of the process above which no connection is admitted, in bytes.
     max_memory: Option<u64>,
@@ -68,7 +64,6 @@ pub struct Chassis {
     deadlines: Deadlines,
     /// The load that each request causes beyond its reply.
     pub load: LoadArgs,
-    last_log: Mutex<Option<Instant>>,
     /// Bytes that connections held which were closed for lack of memory, and when they were.
     freeing: Mutex<Vec<(u64, Instant)>>,
 }
@@ -81,11 +76,11 @@ impl Chassis {
         let others = RESERVED_FILES + MAX_SCRAPES as u64 + RUNTIME_FILES * cores as u64;
         let spare = files - others.min(files / 2);
         let affordable = (spare / profile.files_per_connection) as usize;
-        let errors = ErrorCounters::default();
+        let request = RequestLimit::new(args.request_timeout);
+        let shared = Shared::new(profile.most_held, request);
         Self {
             shutdown,
-            connections: Arc::new(Connections::new(profile.most_held, errors.clone())),
-            errors,
+            connections: Arc::new(Connections::new(shared)),
             max_connections: args.max_connections.unwrap_or(affordable),
             max_memory: args.max_memory.or_else(|| Some(memory::available()? / 2)),
             cores: profile.workers.map_or(cores, |workers| workers.min(cores)),
@@ -95,18 +90,12 @@ impl Chassis {
                 first_byte: args.first_byte_timeout,
                 preface: profile.preface,
                 idle: args.idle_timeout,
-                request: RequestLimit::new(args.request_timeout),
+                request,
                 reply: args.reply_timeout,
             },
             load: args.load,
-            last_log: Mutex::new(None),
             freeing: Mutex::default(),
         }
-    }
-
-    /// Returns the time that a request may take to come.
-    pub fn request_limit(&self) -> RequestLimit {
-        self.deadlines.request
     }
 
     /// Returns the time in which a peer has to take a part of a reply; `None` without a limit.
@@ -115,29 +104,15 @@ impl Chassis {
         (!limit.is_zero()).then_some(limit)
     }
 
-    /// Counts an error of this kind, a word in `snake_case`.
-    pub fn count_error(&self, kind: &str) {
-        let labels = [("kind", kind.to_owned())];
-        self.errors.get_or_create(&labels).inc();
-    }
-
-    /// Counts a request that a deadline has ended, by its kind: the name of the flag in `snake_case`.
-    pub fn count_deadline(&self, kind: &str) {
-        self.count_error(kind);
-        self.log_deadline(kind);
-    }
-
-    fn log_deadline(&self, kind: &str) {
-        self.log_rarely(|| {
-            let flag = kind.replace('_', "-");
-            tracing::warn!("closing connections for which --{flag} has passed");
-        });
+    /// Returns what all connections share: errors are counted there.
+    pub fn shared(&self) -> &Shared {
+        self.connections.shared()
     }
 
     /// Counts the failure of a connection.
     pub fn count_failure(&self, error: &io::Error) {
         let security = secure::is_security_error(error);
-        self.count_error(if security { "tls" } else { "io" });
+        self.shared().count(if security { "tls" } else { "io" });
     }
 
     /// Admits a connection that a task will serve. Returns `None` if too many are open or the process
@@ -153,8 +128,9 @@ impl Chassis {
 
     fn admit<T>(&self, admit: impl Fn(&Arc<Connections>, usize) -> Option<T>) -> Option<T> {
         if self.connections.is_full() {
-            self.count_error(MAX_MEMORY);
-            self.log_rarely(|| tracing::warn!("--max-memory is reached: refusing new connections"));
+            self.shared().count(MAX_MEMORY);
+            self.shared()
+                .log_rarely(|| tracing::warn!("--max-memory is reached: refusing new connections"));
             return None;
         }
         let open = self.max_connections;
@@ -164,28 +140,18 @@ impl Chassis {
         }
         if self.connections.make_room() {
             let idle = "closing those that have been idle longest";
-            self.log_rarely(|| tracing::warn!("{open} connections are open: {idle}"));
+            self.shared()
+                .log_rarely(|| tracing::warn!("{open} connections are open: {idle}"));
             // The place may be another's by now.
             let admitted = admit(&self.connections, open);
             if admitted.is_some() {
                 return admitted;
             }
         }
-        self.count_error(MAX_CONNECTIONS);
-        self.log_rarely(|| tracing::warn!("{open} connections are open: refusing new ones"));
+        self.shared().count(MAX_CONNECTIONS);
+        self.shared()
+            .log_rarely(|| tracing::warn!("{open} connections are open: refusing new ones"));
         None
-    }
-
-    /// Calls `log` unless something was logged this way less than a second ago.
-    pub(crate) fn log_rarely(&self, log: impl FnOnce()) {
-        let Ok(mut last) = self.last_log.lock() else {
-            return;
-        };
-        let now = clock::now();
-        if last.is_none_or(|last| now.duration_since(last) >= LOG_INTERVAL) {
-            *last = Some(now);
-            log();
-        }
     }
 
     /// Counts a failed accept and returns the time to wait before the next one.
@@ -197,15 +163,17 @@ impl Chassis {
             Some(code) if scarce.contains(&code) => ("accept_exhausted", BACK_OFF),
             _ => ("accept", Duration::ZERO),
         };
-        self.count_error(kind);
-        self.log_rarely(|| tracing::warn!("accept failed: {error}"));
+        self.shared().count(kind);
+        self.shared()
+            .log_rarely(|| tracing::warn!("accept failed: {error}"));
         pause
     }
 
     /// Counts a thread that the system refused for a connection.
     pub fn spawn_failed(&self, error: &io::Error) {
-        self.count_error("spawn");
-        self.log_rarely(|| tracing::warn!("no thread for a connection: {error}"));
+        self.shared().count("spawn");
+        self.shared()
+            .log_rarely(|| tracing::warn!("no thread for a connection: {error}"));
     }
 
     /// Closes overdue connections, and while the process holds too much memory, those that hold most. Where that is not
@@ -215,7 +183,7 @@ impl Chassis {
         let lacking = memory().map_or(0, |(resident, most)| self.relieve(resident, most));
         self.connections.set_full(lacking > 0);
         for kind in self.connections.reap(self.deadlines) {
-            self.log_deadline(kind);
+            self.shared().log_deadline(kind);
         }
     }
 

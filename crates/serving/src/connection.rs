@@ -2,6 +2,7 @@
 
 mod closing;
 mod held;
+mod shared;
 mod waits;
 
 use std::{
@@ -12,12 +13,11 @@ use std::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     time::Instant,
 };
 
 use atomic_waker::AtomicWaker;
-use prometheus_client::metrics::{counter::Counter, family::Family};
 use slab::Slab;
 use tokio::sync::Notify;
 
@@ -25,77 +25,43 @@ pub(crate) use self::closing::Deadlines;
 pub use self::{
     closing::{CONTROL_FRAMES, IDLE_TIMEOUT, MAX_CONNECTIONS},
     held::{Full, Held, Reserved},
+    shared::Shared,
     waits::{REPLY_TIMEOUT, TAKEN, Wait},
 };
 use self::{
     closing::{MOST_CONTROL, Seen, Spare},
-    waits::{Periods, Waits},
+    waits::Waits,
 };
 use crate::{clock, reply_memory::ReplyMemory};
-
-/// Errors by their kind, which is the metric's only label.
-pub(crate) type ErrorCounters = Family<[(&'static str, String); 1], Counter>;
-
-/// The counters and limits that all connections of a server share.
-#[derive(Debug)]
-struct Shared {
-    errors: ErrorCounters,
-    /// Most that each may hold, in bytes.
-    most_held: u64,
-    periods: Periods,
-}
-
-impl Default for Shared {
-    fn default() -> Self {
-        Self {
-            errors: Family::default(),
-            most_held: u64::MAX,
-            periods: Periods::default(),
-        }
-    }
-}
-
-impl Shared {
-    /// Counts an error of this kind.
-    fn count(&self, kind: &str) {
-        let labels = [("kind", kind.to_owned())];
-        self.errors.get_or_create(&labels).inc();
-    }
-
-    #[cfg(test)]
-    fn counted(&self, kind: &str) -> u64 {
-        let labels = [("kind", kind.to_owned())];
-        self.errors.get_or_create(&labels).get()
-    }
-}
 
 /// Counters of one connection. Only its own tasks write them, so a request touches no cache line
 /// that another connection writes; totals are summed when they are read.
 #[derive(Debug, Default)]
-#[repr(align(128))]
+#[repr(C, align(128))]
 struct Tally {
+    // What every request touches comes first, in as few cache lines as it fits into.
     requests: AtomicU64,
     bytes_in: AtomicU64,
-    /// Frames that belong to no request.
-    control: AtomicU64,
     /// Requests whose replies are not whole, on a connection that counts them, or that takes its time for one.
     active: AtomicU64,
-    /// Number of the request, or of the frame, of which a part has come and the rest is awaited; 0: none.
-    partial: AtomicU64,
-    /// Set when its handshake is done, or none is due.
-    ready: AtomicBool,
-    /// The reason for which the server has closed the connection, if it has.
-    closed: OnceLock<&'static str>,
-    /// Its peer reads no reply any more.
-    gone: AtomicBool,
     /// Bytes that its calls hold: what has come of requests, replies, and the buffers of calls that last.
     held: AtomicU64,
-    replies: ReplyMemory,
+    /// Number of the request, or of the frame, of which a part has come and the rest is awaited; 0: none.
+    partial: AtomicU64,
     /// Replies that the peer is to take.
     waits: Waits,
     /// The signal to end, of a connection that a task serves.
     signal: Signal,
     shared: Arc<Shared>,
+    /// Its peer reads no reply any more.
+    gone: AtomicBool,
+    /// Set when its handshake is done, or none is due.
+    ready: AtomicBool,
+    /// Frames that belong to no request.
+    control: AtomicU64,
+    /// The reason for which the server has closed the connection, if it has.
+    closed: OnceLock<&'static str>,
+    replies: ReplyMemory,
 }
 
 impl Tally {
@@ -193,23 +159,23 @@ struct Open {
     /// Requests of closed connections.
     retired: u64,
     admitted: u64,
-    /// Beginning of the current period of [`Shared::periods`].
+    /// Beginning of the current period of the waits.
     period_begun: Option<Instant>,
     spare: Spare,
 }
 
 impl Connections {
-    /// Returns none, of those that may hold so many bytes each, and whose errors are counted here.
-    pub(crate) fn new(most_held: u64, errors: ErrorCounters) -> Self {
-        let shared = Arc::new(Shared {
-            errors,
-            most_held,
-            ..Shared::default()
-        });
+    /// Returns none, of a server with this.
+    pub(crate) fn new(shared: Shared) -> Self {
         Self {
-            shared,
+            shared: Arc::new(shared),
             ..Self::default()
         }
+    }
+
+    /// Returns what they share.
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
@@ -248,6 +214,7 @@ impl Connections {
         let connection = Arc::new(self.insert(None, limit)?);
         Some(Guard {
             write: Wait::new(connection),
+            waiting: None,
         })
     }
 
@@ -423,6 +390,8 @@ impl Drop for Connection {
 pub struct Guard {
     /// The wait of a write that the peer's system does not take.
     write: Wait<Arc<Connection>>,
+    /// The waker of the task that waits for the end.
+    waiting: Option<Waker>,
 }
 
 impl Guard {
@@ -448,7 +417,7 @@ impl Guard {
 
     async fn reached(&self, ending: Ending) {
         poll_fn(|cx| {
-            if self.ending(cx) >= ending {
+            if self.register(cx) >= ending {
                 Poll::Ready(())
             } else {
                 Poll::Pending
@@ -464,7 +433,21 @@ impl Guard {
 
     /// Returns how the connection has been asked to end. Wakes the task when that changes; only one
     /// task at a time can wait.
-    pub fn ending(&self, cx: &Context<'_>) -> Ending {
+    pub fn ending(&mut self, cx: &Context<'_>) -> Ending {
+        let waiting = self.waiting.as_ref();
+        let is_waiting = waiting.is_some_and(|own| own.will_wake(cx.waker()));
+        let signal = &self.connection().tally.signal;
+        // Only an end uses up what is registered.
+        if is_waiting && signal.ending() == Ending::None {
+            return Ending::None;
+        }
+        if !is_waiting {
+            self.waiting = Some(cx.waker().clone());
+        }
+        self.register(cx)
+    }
+
+    fn register(&self, cx: &Context<'_>) -> Ending {
         let signal = &self.connection().tally.signal;
         signal.waker.register(cx.waker());
         signal.ending()

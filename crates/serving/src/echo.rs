@@ -40,7 +40,7 @@ where
         held: Held::nothing(connection),
     };
     match echo.run().await {
-        Ok(()) if !echo.input.is_empty() => chassis.count_error("eof_in_request"),
+        Ok(()) if !echo.input.is_empty() => chassis.shared().count("eof_in_request"),
         Ok(()) => {}
         // What ended it has counted it.
         Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
@@ -160,7 +160,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
         }
         let begun = *self.begun.get_or_insert_with(clock::now);
         let came = self.input.len() as u64;
-        let limit = self.chassis.request_limit().after(came);
+        let limit = self.chassis.shared().request.after(came);
         let read = self.stream.read_buf(&mut self.input);
         let Some(limit) = limit else {
             return read.await;
@@ -168,7 +168,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
         if let Ok(read) = time::timeout_at((begun + limit).into(), read).await {
             return read;
         }
-        self.chassis.count_deadline(REQUEST_TIMEOUT);
+        self.chassis.shared().count_deadline(REQUEST_TIMEOUT);
         self.input.clear();
         Ok(0)
     }
@@ -176,7 +176,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Echo<'_, S> {
     /// Tells the peer how it broke the protocol, and closes.
     async fn refuse(&mut self, violation: &Violation) {
         tracing::debug!("closing a connection: {violation}");
-        self.chassis.count_error(violation.kind());
+        self.chassis.shared().count(violation.kind());
         self.codec.refuse(violation, &mut self.output);
         goodbye(self.stream, &self.output, LINGER).await;
     }

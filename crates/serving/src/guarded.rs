@@ -86,10 +86,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // Some protocols read in one turn all that comes.
-        if this.guard.is_closing() {
-            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
-        }
         let before = buf.filled().len();
         let read = Pin::new(&mut this.stream).poll_read(cx, buf);
         if read.is_pending() {
@@ -98,6 +94,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Guarded<S> {
                 Ending::Drain => this.last_look.poll(cx).map(Ok),
                 Ending::Close => Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into())),
             };
+        }
+        // Some protocols read in one turn all that comes.
+        if this.guard.is_closing() {
+            buf.set_filled(before);
+            return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }
         if !this.is_uncounted {
             let received = buf.filled().len() - before;

@@ -36,7 +36,7 @@ pub use self::{
     chassis::Chassis,
     connection::{
         Active, Connection, Ending, Full, Guard, Held, IDLE_TIMEOUT, MAX_CONNECTIONS,
-        REPLY_TIMEOUT, Reserved, TAKEN, Wait,
+        REPLY_TIMEOUT, Reserved, Shared, TAKEN, Wait,
     },
     error::{Result, ServeError},
     listen::Listening,

@@ -65,7 +65,9 @@ pub(crate) async fn serve(listener: TcpListener, server: Weak<Chassis>) {
             Ok((stream, _)) => stream,
             Err(error) => {
                 if let Some(server) = server.upgrade() {
-                    server.log_rarely(|| tracing::warn!("metrics: accept failed: {error}"));
+                    server
+                        .shared()
+                        .log_rarely(|| tracing::warn!("metrics: accept failed: {error}"));
                 }
                 time::sleep(Duration::from_millis(100)).await;
                 continue;
@@ -118,7 +120,11 @@ fn respond<B>(request: &Request<B>, server: &Weak<Chassis>) -> Response<Full<Byt
 /// Reads the counters of the server, its process and its machine.
 fn registry(server: &Chassis) -> Registry {
     let mut registry = Registry::default();
-    registry.register("netping_errors", "Errors, by kind", server.errors.clone());
+    registry.register(
+        "netping_errors",
+        "Errors, by kind",
+        server.shared().errors.clone(),
+    );
     read_server(server, &mut registry);
     read_workers(&mut registry);
     read_process(&mut registry);

@@ -80,7 +80,7 @@ impl Registrar {
             Err((error, stream)) => {
                 tracing::debug!("handshake: {error}");
                 // Also if the peer merely closed: its intention is unknown.
-                self.chassis.count_error("tls");
+                self.chassis.shared().count("tls");
                 if let Some(mut stream) = stream {
                     goodbye(&mut stream, &[], LINGER).await;
                 }

@@ -22,6 +22,11 @@ thread_local! {
 }
 
 impl LoadArgs {
+    /// Returns true if there is none.
+    pub fn is_none(self) -> bool {
+        self.delay.mean.is_zero() && self.work.is_zero()
+    }
+
     /// Returns true if the load keeps no task waiting: [`LoadArgs::apply_blocking`] then does the same as
     /// [`LoadArgs::apply`].
     pub fn is_immediate(self) -> bool {

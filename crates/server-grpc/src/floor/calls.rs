@@ -332,7 +332,7 @@ impl Calls {
 
     fn refuse(&mut self, slot: Slot, refusal: Refusal, http2: &mut Server<Called>) {
         if let Some(kind) = refusal.kind() {
-            self.floor.chassis.count_error(kind);
+            self.floor.chassis.shared().count(kind);
         }
         self.end(slot);
         http2.reply_head(slot, self.floor.heads.refusal(refusal));
@@ -364,7 +364,7 @@ impl Calls {
             match &mut call.state {
                 State::Idle | State::Waiting(..) => call.begun = None,
                 State::Partial => {
-                    if exceeds(chassis.request_limit().after(call.body.len() as u64)) {
+                    if exceeds(chassis.shared().request.after(call.body.len() as u64)) {
                         refused.push((call.slot, Refusal::Late));
                     } else if call.deadline.is_some_and(|deadline| now >= deadline) {
                         refused.push((call.slot, Refusal::Deadline));
@@ -380,12 +380,12 @@ impl Calls {
         }
         for (slot, refusal) in refused {
             if refusal == Refusal::Late {
-                chassis.count_deadline(REQUEST_TIMEOUT);
+                chassis.shared().count_deadline(REQUEST_TIMEOUT);
             }
             self.refuse(slot, refusal, http2);
         }
         for slot in untaken {
-            chassis.count_deadline(REPLY_TIMEOUT);
+            chassis.shared().count_deadline(REPLY_TIMEOUT);
             http2.give_up(slot);
             sent.push(slot);
         }

@@ -156,7 +156,8 @@ impl Connection {
             let name = reason.name().unwrap_or("unknown").to_lowercase();
             self.floor
                 .chassis
-                .count_error(&format!("http2_reset_{name}"));
+                .shared()
+                .count(&format!("http2_reset_{name}"));
         }
     }
 

@@ -71,9 +71,9 @@ impl Floor {
             End::Violation(error) => {
                 tracing::debug!("closing a connection: {error}");
                 let name = error.reason.name().unwrap_or("unknown").to_lowercase();
-                self.chassis.count_error(&format!("http2_goaway_{name}"));
+                self.chassis.shared().count(&format!("http2_goaway_{name}"));
             }
-            End::Tls => self.chassis.count_error(TLS),
+            End::Tls => self.chassis.shared().count(TLS),
             End::Failed(error) => {
                 tracing::debug!("connection: {error}");
                 return self.chassis.count_failure(error);

@@ -7,7 +7,7 @@ use std::{
 
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Connection, Tally};
+use super::{Connection, Shared, Tally};
 use crate::reply_memory::MAX_MEMORY;
 
 /// The kind under which a connection that holds more than it may is counted.
@@ -59,6 +59,11 @@ impl Held {
             tally: Arc::clone(&connection.tally),
             bytes: 0,
         }
+    }
+
+    /// Returns what its connection shares with the others of the server.
+    pub fn shared(&self) -> &Shared {
+        &self.tally.shared
     }
 
     /// Returns it in bytes.
@@ -149,12 +154,22 @@ mod tests {
         pin::pin,
         sync::atomic::AtomicU64,
         task::{Context, Poll, Waker},
+        time::Duration,
     };
 
     use tokio::task::yield_now;
 
     use super::*;
-    use crate::connection::{Active, Connections, Ending, ErrorCounters};
+    use crate::{
+        connection::{Active, Connections, Ending},
+        request_limit::RequestLimit,
+    };
+
+    /// Returns none, of those that may hold so many bytes.
+    fn connections(most_held: u64) -> Arc<Connections> {
+        let unlimited = RequestLimit::new(Duration::ZERO);
+        Arc::new(Connections::new(Shared::new(most_held, unlimited)))
+    }
 
     #[tokio::test]
     async fn memory_is_that_of_requests_replies_and_open_streams() {
@@ -191,7 +206,7 @@ mod tests {
             }),
         ];
         for (what, hold) in holds {
-            let connections = Arc::new(Connections::new(most, ErrorCounters::default()));
+            let connections = connections(most);
             let guard = connections.admit_task(1).unwrap();
             let connection = guard.connection();
             let _streams = [(); 2].map(|()| Active::begin(&**connection));
@@ -206,7 +221,7 @@ mod tests {
 
     #[test]
     fn memory_is_scarce_above_half_of_what_a_connection_may_hold() {
-        let connections = Arc::new(Connections::new(100, ErrorCounters::default()));
+        let connections = connections(100);
         let guard = connections.admit_task(1).unwrap();
         let mut held = Held::nothing(guard.connection());
         held.set(50).unwrap();
@@ -242,7 +257,7 @@ mod tests {
 
     #[tokio::test]
     async fn replies_wait_before_they_hold_all_that_a_connection_may() {
-        let connections = Arc::new(Connections::new(100 << 10, ErrorCounters::default()));
+        let connections = connections(100 << 10);
         let guard = connections.admit_task(1).unwrap();
         let first = guard.connection().reserve(40 << 10).await.unwrap();
         let mut next = Box::pin(guard.connection().reserve(40 << 10));

@@ -5,7 +5,7 @@
 
 use std::{
     ops::Deref,
-    sync::atomic::{AtomicU32, AtomicUsize, Ordering},
+    sync::atomic::{AtomicU8, AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 
@@ -22,12 +22,12 @@ pub const TAKEN: usize = 16 << 10;
 const LONGEST: u32 = 4;
 
 /// Periods that are told apart: the one in which a wait begins, those that it may last, and the current one.
-const PERIODS: usize = LONGEST as usize + 2;
+const PERIODS: u8 = LONGEST as u8 + 2;
 
 /// The waits of one connection, by the period in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
-    counts: [AtomicU32; PERIODS],
+    counts: [AtomicU32; PERIODS as usize],
 }
 
 impl Waits {
@@ -40,15 +40,15 @@ impl Waits {
     }
 
     /// Returns true if a wait has lasted since this period.
-    pub(crate) fn last_since(&self, period: usize) -> bool {
-        self.counts[period].load(Ordering::Relaxed) > 0
+    pub(crate) fn last_since(&self, period: u8) -> bool {
+        self.counts[usize::from(period)].load(Ordering::Relaxed) > 0
     }
 }
 
 /// The current period, which all connections share.
 #[derive(Debug, Default)]
 pub(crate) struct Periods {
-    current: AtomicUsize,
+    current: AtomicU8,
 }
 
 impl Periods {
@@ -58,7 +58,7 @@ impl Periods {
         now: Instant,
         begun: &mut Option<Instant>,
         limit: Duration,
-    ) -> Option<usize> {
+    ) -> Option<u8> {
         let since = *begun.get_or_insert(now);
         if limit.is_zero() || now - since < limit / LONGEST {
             return None;
@@ -76,7 +76,7 @@ impl Periods {
 pub struct Wait<C: Deref<Target = Connection>> {
     connection: C,
     /// Period in which it began.
-    since: Option<usize>,
+    since: Option<u8>,
     /// Bytes that the peer has taken since.
     taken: usize,
 }
@@ -123,11 +123,11 @@ impl<C: Deref<Target = Connection>> Wait<C> {
         let Tally { waits, shared, .. } = &*self.connection.tally;
         let counts = &waits.counts;
         if let Some(since) = self.since.take() {
-            counts[since].fetch_sub(1, Ordering::Relaxed);
+            counts[usize::from(since)].fetch_sub(1, Ordering::Relaxed);
         }
         if is_waiting {
             let current = shared.periods.current.load(Ordering::Relaxed);
-            counts[current].fetch_add(1, Ordering::Relaxed);
+            counts[usize::from(current)].fetch_add(1, Ordering::Relaxed);
             self.since = Some(current);
             self.taken = 0;
         }
