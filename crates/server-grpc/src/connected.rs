@@ -239,14 +239,18 @@ impl AsyncWrite for ConnectedStream {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+pub(crate) mod tests {
+    use std::sync::{
+        Weak,
+        atomic::{AtomicUsize, Ordering},
+    };
 
     use netping_serving::testing::accepted;
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         net::UnixStream,
         task::yield_now,
+        time,
     };
 
     use super::*;
@@ -255,7 +259,7 @@ mod tests {
     const TURNS: usize = 2;
 
     /// Returns the preface and so many requests, none of which is whole.
-    fn requests(count: u32) -> Vec<u8> {
+    pub(crate) fn requests(count: u32) -> Vec<u8> {
         let head = |number: u32| {
             let stream = (2 * number + 1).to_be_bytes();
             [&[0, 0, 1, 1, 4][..], &stream, &[0x82]].concat()
@@ -310,6 +314,38 @@ mod tests {
         let connection = Arc::clone(&stream.connection);
         drop(stream);
         assert!(connection.is_gone());
+    }
+
+    /// Checks that a connection which is closed for this reason, and now done, keeps its place for a while only if it
+    /// may still be sending.
+    pub(crate) async fn assert_place(kind: &str, connection: Weak<Connection>) {
+        let other_turns = async || {
+            for _ in 0..100 {
+                yield_now().await;
+            }
+        };
+        other_turns().await;
+        let is_unused = [IDLE_TIMEOUT, MAX_CONNECTIONS].contains(&kind);
+        assert_eq!(connection.strong_count() == 0, is_unused, "{kind}");
+        time::advance(LINGER).await;
+        other_turns().await;
+        assert_eq!(connection.strong_count(), 0, "{kind}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn only_an_unused_connection_leaves_its_place_at_once() {
+        for kind in [IDLE_TIMEOUT, MAX_CONNECTIONS, "max_held"] {
+            let (mut stream, mut peer) = connected(&requests(9)).await;
+            let connection = Arc::downgrade(&stream.connection);
+            stream.connection.close(kind);
+            assert!(stream.read(&mut [0; 99]).await.is_err());
+            drop(stream);
+            assert_place(kind, connection).await;
+            // It has been told why.
+            let mut told = Vec::new();
+            let _ = peer.read_to_end(&mut told).await;
+            assert!(told.ends_with(kind.as_bytes()), "{kind}");
+        }
     }
 
     #[tokio::test]

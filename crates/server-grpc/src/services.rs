@@ -461,11 +461,16 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Returns the services, whose messages may have 100 bytes.
-    pub(crate) fn services(chassis: &Arc<Chassis>) -> Services {
+    /// Returns the flags of a server whose messages may have 100 bytes.
+    pub(crate) fn args() -> GrpcArgs {
         let flags = ["test", "--max-message", "100"];
         let flags = GrpcArgs::augment_args(Command::new("test")).get_matches_from(flags);
-        Services::new(chassis, &GrpcArgs::from_arg_matches(&flags).unwrap())
+        GrpcArgs::from_arg_matches(&flags).unwrap()
+    }
+
+    /// Returns its services.
+    pub(crate) fn services(chassis: &Arc<Chassis>) -> Services {
+        Services::new(chassis, &args())
     }
 
     /// Returns a request of one message.

@@ -278,16 +278,42 @@ async fn a_stream_ends_at_the_calls_deadline_though_it_could_go_on() {
 const HEADERS: u8 = 1;
 const GOAWAY: u8 = 7;
 
+/// Sends these frames on a connection of its own; returns the number of frames that come before one of this kind, and its
+/// payload.
+fn first(server: &TestServer, kind: u8, frames: &[u8]) -> (usize, Vec<u8>) {
+    let mut peer = server.connect();
+    peer.write_all(PREFACE).unwrap();
+    // SETTINGS, its acknowledgement, and WINDOW_UPDATE, which allows more than the initial window.
+    peer.read_exact(&mut [0; 33 + 9 + 13]).unwrap();
+    // The server may close while this is being written.
+    let _ = peer.write_all(frames);
+    let mut before = 0;
+    loop {
+        let mut head = [0; 9];
+        peer.read_exact(&mut head).unwrap();
+        let mut payload = vec![0; head[2].into()];
+        peer.read_exact(&mut payload).unwrap();
+        if head[3] == kind {
+            return (before, payload);
+        }
+        before += 1;
+    }
+}
+
+/// Checks that a GOAWAY says that the connection held too much, and that the server has counted one.
+fn assert_held_too_much(stack: &str, server: &TestServer, goaway: &[u8]) {
+    // ENHANCE_YOUR_CALM.
+    let expected = [&[0, 0, 0, 11][..], b"max_held"].concat();
+    assert!(goaway.ends_with(&expected), "{stack}: {goaway:?}");
+    assert_eq!(server.errors("max_held"), 1, "{stack}");
+}
+
 #[test]
-fn every_stack_closes_a_connection_that_holds_too_much() {
+fn every_stack_closes_a_connection_whose_requests_hold_too_much() {
     for stack in STACKS {
         let server = start(stack, &["--max-held", "1MiB", "--max-message", "400000"]);
-        // Returns the first frame of this kind after so many calls that are not whole, and one that is.
-        let answer = |count: u32, kind: u8| {
-            let mut peer = server.connect();
-            peer.write_all(PREFACE).unwrap();
-            // SETTINGS, its acknowledgement, and WINDOW_UPDATE, which allows more than the initial window.
-            peer.read_exact(&mut [0; 33 + 9 + 13]).unwrap();
+        // So many calls that are not whole, and one that is.
+        let calls = |count: u32| {
             // A part of a message of 400,000 bytes.
             let part = [&[0][..], &400_000_u32.to_be_bytes(), &[b'x'; 15_000]].concat();
             let mut bytes = Vec::new();
@@ -296,26 +322,37 @@ fn every_stack_closes_a_connection_that_holds_too_much() {
                 bytes.extend(frame(0, 0, stream, &part).repeat(4));
             }
             bytes.extend(call(2 * count + 1, b"/echopb.Echo/Echo", EMPTY));
-            // The server may close while this is being written.
-            let _ = peer.write_all(&bytes);
-            loop {
-                let mut head = [0; 9];
-                peer.read_exact(&mut head).unwrap();
-                let mut payload = vec![0; head[2].into()];
-                peer.read_exact(&mut payload).unwrap();
-                if head[3] == kind {
-                    return payload;
-                }
-            }
+            bytes
         };
         // 1.8 MB, and 10 KiB for each stream.
-        answer(30, HEADERS);
+        first(&server, HEADERS, &calls(30));
         assert_eq!(server.errors("max_held"), 0, "{stack}");
-        let goodbye = answer(80, GOAWAY);
-        // ENHANCE_YOUR_CALM.
-        let expected = [&[0, 0, 0, 11][..], b"max_held"].concat();
-        assert!(goodbye.ends_with(&expected), "{stack}: {goodbye:?}");
-        assert_eq!(server.errors("max_held"), 1, "{stack}");
+        let (_, goaway) = first(&server, GOAWAY, &calls(80));
+        assert_held_too_much(stack, &server, &goaway);
+    }
+}
+
+#[test]
+fn every_stack_closes_a_connection_whose_short_replies_hold_too_much() {
+    for stack in STACKS {
+        let server = start(stack, &["--max-held", "1MiB", "--max-message", "4000"]);
+        // So many calls, whose replies have no window.
+        let calls = |count: u32| {
+            let mut bytes = frame(4, 0, 0, &[0, 4, 0, 0, 0, 0]);
+            let message = request("x", 4000).encode_to_vec();
+            let length = (message.len() as u32).to_be_bytes();
+            let message = [&[0][..], &length, &message].concat();
+            for stream in (1..2 * count).step_by(2) {
+                bytes.extend(call(stream, b"/echopb.Echo/Echo", &message));
+            }
+            bytes
+        };
+        first(&server, HEADERS, &calls(50));
+        assert_eq!(server.errors("max_held"), 0, "{stack}");
+        let (answers, goaway) = first(&server, GOAWAY, &calls(4000));
+        assert_held_too_much(stack, &server, &goaway);
+        // It reads no further.
+        assert!(answers < 2000, "{stack}: {answers}");
     }
 }
 

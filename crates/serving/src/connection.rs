@@ -352,6 +352,12 @@ impl Connection {
         self.tally.closed.get().copied()
     }
 
+    /// Closes it for a reason, as a limit does.
+    #[cfg(feature = "testing")]
+    pub fn close(&self, reason: &'static str) {
+        self.tally.close(reason);
+    }
+
     /// Adds to the number of received frames that serve no request. Closes the connection, which a task serves, once these
     /// are too many since the reaper's last look.
     pub fn count_control(&self, frames: u64) {

@@ -157,10 +157,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Guarded<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use std::{pin::pin, task::Waker};
+
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        time::timeout,
+    };
 
     use super::*;
-    use crate::connection::Connections;
+    use crate::{connection::Connections, testing::PATIENCE};
 
     #[tokio::test]
     async fn a_drained_connection_reads_received_bytes_and_then_the_end() {
@@ -208,13 +213,15 @@ mod tests {
         let connections = Arc::new(Connections::default());
         let (ours, _theirs) = tokio::io::duplex(64);
         let mut stream = Guarded::new(ours, connections.admit_task(1).unwrap());
+        // Another task has waited before.
+        let mut cx = Context::from_waker(Waker::noop());
+        assert!(pin!(stream.read_u8()).poll(&mut cx).is_pending());
         let reader = tokio::spawn(async move { stream.read_u8().await });
         tokio::task::yield_now().await;
         connections.end_all(Ending::Close);
-        assert_eq!(
-            reader.await.unwrap().unwrap_err().kind(),
-            io::ErrorKind::ConnectionAborted
-        );
+        let read = timeout(PATIENCE, reader).await.unwrap();
+        let error = read.unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
     }
 
     /// TLS buffers a whole write and then waits in the flush: a peer that does not read must not

@@ -94,3 +94,35 @@ const TLS: &str = "tls";
 fn is_tls(bytes: &[u8]) -> bool {
     bytes.first() == Some(&tls::HANDSHAKE)
 }
+
+#[cfg(test)]
+mod tests {
+    use netping_serving::{IDLE_TIMEOUT, testing::accepted};
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+    use crate::{
+        connected::tests::{assert_place, requests},
+        services::tests::args,
+    };
+
+    #[tokio::test(start_paused = true)]
+    async fn a_closed_connection_answers_no_more_and_says_why() {
+        for kind in [IDLE_TIMEOUT, "max_held"] {
+            let (accepted, chassis, mut peer) = accepted();
+            peer.write_all(&requests(9)).await.unwrap();
+            let connection = Arc::downgrade(accepted.connection());
+            accepted.connection().close(kind);
+            let floor = Arc::new(Floor::new(chassis, &args()));
+            let serving = tokio::spawn(floor.serve(accepted));
+            assert_place(kind, connection).await;
+            serving.await.unwrap();
+            let mut told = Vec::new();
+            let _ = peer.read_to_end(&mut told).await;
+            assert!(told.ends_with(kind.as_bytes()), "{kind}");
+            // RST_STREAM is the answer to each of these requests.
+            let reset = [0, 0, 4, 3];
+            assert!(!told.windows(4).any(|frame| frame == reset), "{kind}");
+        }
+    }
+}
