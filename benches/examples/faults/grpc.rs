@@ -88,7 +88,7 @@ pub const FAULTS: [Fault; 16] = [
     },
     Fault {
         what: "3,000 requests left open, --max-streams 1000",
-        promised: "as many refused or GOAWAY, others served",
+        promised: "those beyond it refused, or GOAWAY, others served",
         servers: Kind::is_grpc,
         try_it: beyond_streams,
     },
