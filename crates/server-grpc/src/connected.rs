@@ -258,14 +258,18 @@ pub(crate) mod tests {
     /// Turns of a task without budget between two turns of one that yields.
     const TURNS: usize = 2;
 
-    /// Returns the preface and so many requests, none of which is whole.
-    pub(crate) fn requests(count: u32) -> Vec<u8> {
+    /// Returns so many requests, none of which is whole.
+    pub(crate) fn heads(count: u32) -> Vec<u8> {
         let head = |number: u32| {
             let stream = (2 * number + 1).to_be_bytes();
             [&[0, 0, 1, 1, 4][..], &stream, &[0x82]].concat()
         };
-        let heads = (0..count).map(head).collect::<Vec<_>>().concat();
-        [vec![7; crate::PREFACE as usize], heads].concat()
+        (0..count).map(head).collect::<Vec<_>>().concat()
+    }
+
+    /// Returns bytes in place of a preface, and so many requests.
+    fn requests(count: u32) -> Vec<u8> {
+        [vec![7; crate::PREFACE as usize], heads(count)].concat()
     }
 
     /// Returns a connection on which these bytes have come, and its peer.

@@ -21,8 +21,8 @@ impl<const HEAD: usize> Default for Pieces<HEAD> {
 }
 
 impl<const HEAD: usize> Pieces<HEAD> {
-    /// Takes off the bytes that have come what belongs to the last head, and the next head if it is whole: its payload is
-    /// then to be announced by [`Pieces::expect`]. All bytes are taken when there is none.
+    /// Splits off the front of `bytes` the rest of the current payload, and the head after it if that is whole: its payload
+    /// must then be announced with [`Pieces::expect`]. Without a whole head, all bytes are taken.
     pub(crate) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> (&'a [u8], Option<[u8; HEAD]>) {
         let (payload, rest) = bytes.split_at(bytes.len().min(self.left));
         self.left -= payload.len();

@@ -291,7 +291,8 @@ fn first(server: &TestServer, kind: u8, frames: &[u8]) -> (usize, Vec<u8>) {
     loop {
         let mut head = [0; 9];
         peer.read_exact(&mut head).unwrap();
-        let mut payload = vec![0; head[2].into()];
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]);
+        let mut payload = vec![0; length as usize];
         peer.read_exact(&mut payload).unwrap();
         if head[3] == kind {
             return (before, payload);

@@ -76,8 +76,8 @@ impl Chassis {
         let others = RESERVED_FILES + MAX_SCRAPES as u64 + RUNTIME_FILES * cores as u64;
         let spare = files - others.min(files / 2);
         let affordable = (spare / profile.files_per_connection) as usize;
-        let request = RequestLimit::new(args.request_timeout);
-        let shared = Shared::new(profile.most_held, request);
+        let request_limit = RequestLimit::new(args.request_timeout);
+        let shared = Shared::new(profile.most_held, request_limit);
         Self {
             shutdown,
             connections: Arc::new(Connections::new(shared)),
@@ -90,7 +90,6 @@ impl Chassis {
                 first_byte: args.first_byte_timeout,
                 preface: profile.preface,
                 idle: args.idle_timeout,
-                request,
                 reply: args.reply_timeout,
             },
             load: args.load,

@@ -165,7 +165,7 @@ struct Open {
 }
 
 impl Connections {
-    /// Returns none, of a server with this.
+    /// Returns the connections of a server, of which none is open yet.
     pub(crate) fn new(shared: Shared) -> Self {
         Self {
             shared: Arc::new(shared),
@@ -396,7 +396,8 @@ impl Drop for Connection {
 pub struct Guard {
     /// The wait of a write that the peer's system does not take.
     write: Wait<Arc<Connection>>,
-    /// The waker of the task that waits for the end.
+    /// The waker that [`Guard::ending`] has registered last. [`Guard::closed`] and [`Guard::draining`] register another:
+    /// once they have waited, it must not be asked again.
     waiting: Option<Waker>,
 }
 
@@ -443,7 +444,7 @@ impl Guard {
         let waiting = self.waiting.as_ref();
         let is_waiting = waiting.is_some_and(|own| own.will_wake(cx.waker()));
         let signal = &self.connection().tally.signal;
-        // Only an end uses up what is registered.
+        // A registered waker stays until an end takes it, and there is none yet.
         if is_waiting && signal.ending() == Ending::None {
             return Ending::None;
         }

@@ -204,8 +204,14 @@ mod tests {
         let mut stream = Guarded::new(ours, connections.admit_task(1).unwrap());
         theirs.write_all(b"more").await.unwrap();
         connections.end_all(Ending::Close);
-        let error = stream.read_u8().await.unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+        let mut bytes = [0; 9];
+        let mut buffer = ReadBuf::new(&mut bytes);
+        let mut cx = Context::from_waker(Waker::noop());
+        let Poll::Ready(read) = Pin::new(&mut stream).poll_read(&mut cx, &mut buffer) else {
+            panic!("it waits");
+        };
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::ConnectionAborted);
+        assert!(buffer.filled().is_empty());
     }
 
     #[tokio::test]
@@ -221,6 +227,21 @@ mod tests {
         connections.end_all(Ending::Close);
         let read = timeout(PATIENCE, reader).await.unwrap();
         let error = read.unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_drains_stops_waiting_when_it_is_closed() {
+        let connections = Arc::new(Connections::default());
+        let (ours, _theirs) = tokio::io::duplex(64);
+        let mut stream = Guarded::new(ours, connections.admit_task(1).unwrap());
+        let writer = tokio::spawn(async move { stream.write_all(&[0; 1000]).await });
+        for ending in [Ending::Drain, Ending::Close] {
+            tokio::task::yield_now().await;
+            connections.end_all(ending);
+        }
+        let written = timeout(PATIENCE, writer).await.unwrap();
+        let error = written.unwrap().unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
     }
 

@@ -103,12 +103,13 @@ impl Connection {
 
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         loop {
-            if self.guard.is_closing() {
-                return Poll::Ready(Err(End::Closed));
-            }
             self.calls.go_on(cx, &mut self.http2);
             self.look_at_timers(cx);
             self.count();
+            // What has just been counted may be too much.
+            if self.guard.is_closing() {
+                return Poll::Ready(Err(End::Closed));
+            }
             let writing = self.poll_write(cx).map_err(End::Failed)?;
             self.guard.set_blocked(writing.is_pending());
             if writing.is_ready() {

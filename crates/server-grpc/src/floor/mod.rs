@@ -102,7 +102,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        connected::tests::{assert_place, requests},
+        connected::tests::{assert_place, heads},
         services::tests::args,
     };
 
@@ -110,7 +110,10 @@ mod tests {
     async fn a_closed_connection_answers_no_more_and_says_why() {
         for kind in [IDLE_TIMEOUT, "max_held"] {
             let (accepted, chassis, mut peer) = accepted();
-            peer.write_all(&requests(9)).await.unwrap();
+            let preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+            let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+            let bytes = [&preface[..], &settings, &heads(9)].concat();
+            peer.write_all(&bytes).await.unwrap();
             let connection = Arc::downgrade(accepted.connection());
             accepted.connection().close(kind);
             let floor = Arc::new(Floor::new(chassis, &args()));

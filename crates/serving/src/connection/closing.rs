@@ -8,11 +8,7 @@ use std::{
 };
 
 use super::{Connections, Ending, Entry, Open, REPLY_TIMEOUT, Tally};
-use crate::{
-    clock,
-    reply_memory::MAX_MEMORY,
-    request_limit::{REQUEST_TIMEOUT, RequestLimit},
-};
+use crate::{clock, reply_memory::MAX_MEMORY, request_limit::REQUEST_TIMEOUT};
 
 /// Connections that hold less, in bytes, are not closed for lack of memory.
 const LITTLE: u64 = 1 << 20;
@@ -26,8 +22,6 @@ pub struct Deadlines {
     pub preface: u64,
     /// Longest time in which nothing comes; zero: unlimited.
     pub idle: Duration,
-    /// Time limit for a request to come.
-    pub request: RequestLimit,
     /// Time limit for a part of a reply to be taken; zero: none.
     pub reply: Duration,
 }
@@ -191,7 +185,7 @@ impl Connections {
                 seen.partial = (partial, now, counts.1);
             }
             let (_, since, before) = seen.partial;
-            let limit = deadlines.request.after(counts.1 - before);
+            let limit = self.shared.request.after(counts.1 - before);
             let is_slow = partial > 0 && limit.is_some_and(|limit| now - since >= limit);
             let quiet = now.saturating_duration_since(seen.changed);
             let exceeds = |limit: Duration| !limit.is_zero() && quiet >= limit;
@@ -249,7 +243,10 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::connection::{Active, Guard, Held, Wait};
+    use crate::{
+        connection::{Active, Guard, Held, Shared, Wait},
+        request_limit::RequestLimit,
+    };
 
     #[tokio::test]
     async fn those_that_hold_most_are_closed_until_it_is_enough() {
@@ -288,7 +285,6 @@ mod tests {
         first_byte: Duration::from_nanos(1),
         preface: 4,
         idle: Duration::ZERO,
-        request: RequestLimit::new(Duration::ZERO),
         reply: Duration::ZERO,
     };
 
@@ -431,24 +427,22 @@ mod tests {
 
     #[test]
     fn a_request_that_comes_too_slowly_is_overdue() {
-        let connections = Arc::new(Connections::default());
+        let limit = RequestLimit::new(Duration::from_nanos(1));
+        let shared = Shared::new(u64::MAX, limit);
+        let connections = Arc::new(Connections::new(shared));
         let guard = connections.admit_task(1).unwrap();
-        let deadlines = Deadlines {
-            request: RequestLimit::new(Duration::from_nanos(1)),
-            ..DEADLINES
-        };
         let connection = guard.connection();
         connection.set_ready();
         connection.count_bytes(10);
         connection.note_partial(true);
         // It begins when it is first seen.
-        assert!(connections.reap(deadlines).is_empty());
-        assert_eq!(connections.reap(deadlines), [REQUEST_TIMEOUT]);
+        assert!(connections.reap(DEADLINES).is_empty());
+        assert_eq!(connections.reap(DEADLINES), [REQUEST_TIMEOUT]);
         connection.count_requests(1);
         connection.note_partial(true);
-        assert!(connections.reap(deadlines).is_empty());
+        assert!(connections.reap(DEADLINES).is_empty());
         connection.note_partial(false);
-        assert!(connections.reap(deadlines).is_empty());
+        assert!(connections.reap(DEADLINES).is_empty());
     }
 
     #[test]

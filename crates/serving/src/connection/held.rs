@@ -165,7 +165,7 @@ mod tests {
         request_limit::RequestLimit,
     };
 
-    /// Returns none, of those that may hold so many bytes.
+    /// Returns the connections of a server that may hold so many bytes each, of which none is open yet.
     fn connections(most_held: u64) -> Arc<Connections> {
         let unlimited = RequestLimit::new(Duration::ZERO);
         Arc::new(Connections::new(Shared::new(most_held, unlimited)))

@@ -29,7 +29,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Returns that of a server whose connections have these limits.
+    /// Returns the shared state of a server whose connections have these limits.
     pub(crate) fn new(most_held: u64, request: RequestLimit) -> Self {
         Self {
             errors: Family::default(),
@@ -79,7 +79,7 @@ impl Shared {
 }
 
 impl Default for Shared {
-    /// Returns that of a server without limits.
+    /// Returns the shared state of a server without limits.
     fn default() -> Self {
         Self::new(u64::MAX, RequestLimit::new(Duration::ZERO))
     }
