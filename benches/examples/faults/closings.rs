@@ -8,8 +8,8 @@ use netping_protocol::secure::Connector;
 use crate::{
     Fault, Kind, Outcome, counted,
     frames::{
-        CHAT, DATA, ECHO, HEADERS, LARGE_ECHO, PREFACE, SHORT_ECHO, WINDOW_UPDATE, frame, headers,
-        opening, ping, prefixed, request,
+        CHAT, DATA, ECHO, HEADERS, LARGE_ECHO, PREFACE, SHORT_ECHO, WINDOW_UPDATE, ends_call,
+        frame, headers, opening, ping, prefixed, request,
     },
     lines::large_frame,
     peer::{PATIENCE, Peer},
@@ -81,13 +81,13 @@ pub const FAULTS: [Fault; 16] = [
     },
     Fault {
         what: "half a request, and a PING every 300 ms",
-        promised: COUNTED,
+        promised: ENDED,
         servers: Kind::is_grpc,
         try_it: |kind| unfinished(kind, &headers(1, ECHO), &ping()),
     },
     Fault {
         what: "a message of a conversation, a byte every 300 ms",
-        promised: COUNTED,
+        promised: ENDED,
         servers: Kind::has_bulk,
         try_it: |kind| {
             let half = &prefixed(&[0; 100])[..50];
@@ -162,6 +162,7 @@ pub const FAULTS: [Fault; 16] = [
 ];
 
 const BY_DEADLINE: &str = "closed after 1 to 4 s, counted";
+const ENDED: &str = "the call ended after 1 to 4 s, counted";
 const COUNTED: &str = "counted after 1 to 4 s";
 
 /// Flags of a server whose deadlines a test can wait for: each is a second.
@@ -261,18 +262,18 @@ fn silence(kind: &Kind) -> Outcome {
     by_deadline(&server, kind, ended).and(is_idle, "")
 }
 
-/// Begins a request and sends `more` every 300 ms, until the server counts that its end did not come: a stream ends
-/// then, not the connection.
+/// Begins a request and sends `more` every 300 ms, until the server ends the call.
 fn unfinished(kind: &Kind, request: &[u8], more: &[u8]) -> Outcome {
     let server = kind.start(&SHORT);
     let begun = time_of_day();
     let mut peer = Peer::new(&server, &kind.connector);
     let _ = peer.send(&[&opening(65_535), request].concat(), PATIENCE);
+    let mut came = Vec::new();
     let mut ended = None;
     for _ in 0..17 {
         let _ = peer.send(more, PATIENCE);
-        peer.stays_open(Duration::from_millis(300));
-        if !server.errors().is_empty() {
+        let is_open = peer.hear(&mut came, Duration::from_millis(300));
+        if ends_call(&came) || !is_open {
             ended = Some(time_of_day() - begun);
             break;
         }

@@ -6,6 +6,7 @@ pub const PRIORITY: u8 = 2;
 pub const RST_STREAM: u8 = 3;
 pub const SETTINGS: u8 = 4;
 pub const PING: u8 = 6;
+pub const GOAWAY: u8 = 7;
 pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 
@@ -35,6 +36,18 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 pub fn opening(window: u32) -> Vec<u8> {
     let setting = [&[0, INITIAL_WINDOW_SIZE], &window.to_be_bytes()[..]].concat();
     [PREFACE, &frame(SETTINGS, 0, 0, &setting)].concat()
+}
+
+/// Returns true if one of these frames ends a call: its trailers, a reset, or the goodbye to its connection.
+pub fn ends_call(mut frames: &[u8]) -> bool {
+    while let Some((&[a, b, c, kind, flags, ..], rest)) = frames.split_first_chunk::<9>() {
+        if [RST_STREAM, GOAWAY].contains(&kind) || (kind == HEADERS && flags & END_STREAM > 0) {
+            return true;
+        }
+        let length = u32::from_be_bytes([0, a, b, c]) as usize;
+        frames = rest.get(length..).unwrap_or_default();
+    }
+    false
 }
 
 /// Returns a PING.

@@ -71,6 +71,15 @@ impl Peer {
         })
     }
 
+    /// Adds what the server sends within so long to `came`; returns true if it leaves the connection open.
+    pub fn hear(&mut self, came: &mut Vec<u8>, patience: Duration) -> bool {
+        let Self { stream, runtime } = self;
+        runtime.block_on(async {
+            let ended = stream.read_to_end(came);
+            time::timeout(patience, ended).await.is_err()
+        })
+    }
+
     /// Returns the bytes that the server still sends, if it ends the connection.
     pub fn rest(&mut self) -> Option<Vec<u8>> {
         let Self { stream, runtime } = self;
