@@ -1,4 +1,4 @@
-//! What all connections of a server share: its errors, the limits of each, and the log of what happens often.
+//! The errors, limits and log that all connections of a server share.
 
 use std::{
     sync::Mutex,
