@@ -472,27 +472,39 @@ fn a_first_request_that_fails_ends_the_command_with_a_remedy() {
     }
 }
 
+/// A disk that is full.
+fn full() -> fs::File {
+    let mut file = fs::OpenOptions::new();
+    file.write(true).open("/dev/full").unwrap()
+}
+
 #[test]
-fn unprintable_results_exit_with_6() {
+fn what_cannot_be_printed_is_an_error() {
     let server = Server::start("tokio", &[]);
-    let full = std::fs::OpenOptions::new()
-        .write(true)
-        .open("/dev/full")
-        .unwrap();
-    let output = netping()
-        .args(["latency", &server.url, "--samples", "100", "--warmup", "0s"])
-        .args(NO_METRICS)
-        .stdout(full)
-        .stderr(Stdio::piped())
-        .output()
-        .unwrap();
-    assert_eq!(output.status.code(), Some(6));
-    assert_eq!(
-        stderr(&output)
-            .matches("cannot write the results to standard output")
-            .count(),
-        1
-    );
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (json, page, certs) = (path("run.json"), path("page.html"), path("certs"));
+    let measure = ["latency", &server.url, "--samples=100", "--warmup=0s"];
+    for (code, args) in [
+        (6, [&measure[..], &NO_METRICS, &["--json", &json]].concat()),
+        (3, vec!["report", &json]),
+        (3, vec!["compare", &json, &json, "--html", &page]),
+        (3, vec!["certs", "--out", &certs]),
+        (3, vec!["check"]),
+        (3, vec!["man"]),
+    ] {
+        let mut client = netping();
+        let client = client.args(&args).stdout(full()).stderr(Stdio::piped());
+        let output = client.output().unwrap();
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
+        let told = text.matches("cannot write the results to standard output");
+        assert_eq!(told.count(), 1, "{args:?}: {text}");
+    }
+    // Files are written nevertheless.
+    for file in [page, path("certs/ca.pem")] {
+        assert!(fs::exists(&file).unwrap(), "{file}");
+    }
 }
 
 #[test]
@@ -626,12 +638,6 @@ fn connections_that_a_server_rejects_are_failures() {
 
 #[test]
 fn a_log_that_cannot_be_written_ends_neither_server_nor_client() {
-    let full = || {
-        fs::OpenOptions::new()
-            .write(true)
-            .open("/dev/full")
-            .unwrap()
-    };
     for kind in ["threads", "tokio", "grpc"] {
         let mut server = Server::spawn(serve(kind, &["--max-connections", "1"]).stderr(full()));
         let (_, address) = server.url.split_once("//").unwrap();

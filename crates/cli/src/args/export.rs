@@ -11,6 +11,9 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use netping_report::export::{ExportError, FORMATS, Format};
 use netping_results::{file::save::write_atomically, run::Run};
 
+/// What failed where standard output takes nothing.
+const UNWRITTEN: &str = "cannot write the results to standard output";
+
 /// The format of a page.
 const PAGE: &str = "html";
 
@@ -44,19 +47,35 @@ impl JsonTo {
     /// Writes JSON there.
     pub fn write(&self, json: &str) -> anyhow::Result<()> {
         match self {
-            Self::Stdout => io::stdout()
-                .write_all(json.as_bytes())
-                .context("cannot write the results to standard output"),
+            Self::Stdout => to_stdout(json).context(UNWRITTEN),
             Self::File(path) => Ok(write_atomically(path, json.as_bytes())?),
         }
     }
 }
 
-/// Prints a text for people: to standard error if standard output is for JSON.
-pub fn say(json: Option<&JsonTo>, text: &str) -> io::Result<()> {
+/// Prints a text as it is; a reader that closed the pipe has read enough.
+pub fn print(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
+    unless_closed(to_stdout(text))
+}
+
+/// Prints a text for people, and ends its line: to standard error if standard output is for JSON.
+pub fn say(json: Option<&JsonTo>, text: &str) -> anyhow::Result<()> {
     match json {
-        Some(JsonTo::Stdout) => writeln!(io::stderr(), "{text}"),
-        _ => writeln!(io::stdout(), "{text}"),
+        Some(JsonTo::Stdout) => unless_closed(writeln!(io::stderr(), "{text}")),
+        _ => print(format!("{text}\n")),
+    }
+}
+
+fn to_stdout(text: impl AsRef<[u8]>) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_ref())?;
+    stdout.flush()
+}
+
+fn unless_closed(result: io::Result<()>) -> anyhow::Result<()> {
+    match result {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.context(UNWRITTEN),
     }
 }
 

@@ -2,7 +2,6 @@
 
 use std::{
     fs::DirBuilder,
-    io::{self, Write},
     net::Ipv6Addr,
     os::unix::fs::DirBuilderExt,
     path::{Path, PathBuf},
@@ -13,6 +12,7 @@ use clap::Args;
 use netping_protocol::{pki::PkiError, scheme::port};
 
 use crate::{
+    args::export::print,
     credentials::{
         CA, CLIENT_CERT, CLIENT_KEY, SERVER_CERT, SERVER_KEY, SHARED_KEY, certificates, shared_key,
         write,
@@ -61,11 +61,10 @@ pub fn run(args: &CertsArgs) -> anyhow::Result<Verdict> {
     } else {
         certificates_guide(folder, &args.hosts)
     };
-    // The files are written even if nobody reads this.
     for (name, _) in &files {
-        let _ = writeln!(io::stdout(), "wrote {}", folder.join(name).display());
+        print(format!("wrote {}\n", folder.join(name).display()))?;
     }
-    let _ = writeln!(io::stdout(), "\n{guide}");
+    print(format!("\n{guide}\n"))?;
     Ok(Verdict::Success)
 }
 

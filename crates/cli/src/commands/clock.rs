@@ -10,9 +10,9 @@ use netping_results::{
     time_unit::{TimeUnit, time},
 };
 
-use super::text::print;
 use crate::{
     args::{
+        export::print,
         in_step::tells_time,
         secure::CredentialArgs,
         target::{NamedTarget, check_names, urls},

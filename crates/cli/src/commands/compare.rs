@@ -1,9 +1,6 @@
 //! `netping compare`: result files against a base.
 
-use std::{
-    io::{self, Write as _},
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use netping_report::{
@@ -23,6 +20,7 @@ use netping_results::{
 
 use crate::{
     args::{
+        export::print,
         output::{AllowArgs, not_accepted},
         paths::apart,
     },
@@ -79,6 +77,7 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
     let asked: Vec<&Metric> = args.fail_if.iter().map(Gate::metric).collect();
     let mut verdict = Verdict::Success;
     let mut texts = Vec::new();
+    let mut printed = Ok(());
     for (name, new) in &runs[1..] {
         let comparison = compare_runs(base, new, &asked);
         let broken = broken(&args.fail_if, &comparison);
@@ -88,8 +87,8 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
         let mut shown = vec![title.clone()];
         shown.extend(invalid.iter().map(|line| red(line)));
         shown.push(text::comparison(&comparison));
-        // The reader closed the pipe; the exit code says the rest.
-        let _ = writeln!(io::stdout(), "{}", wrap(&shown.join("\n"), usize::MAX));
+        // The page, if one is asked for, is written even so.
+        printed = printed.and(print(wrap(&shown.join("\n"), usize::MAX) + "\n"));
         for line in &broken {
             tell(&format!("{name}: {line}"));
         }
@@ -111,8 +110,9 @@ pub fn run(args: &CompareArgs) -> anyhow::Result<Verdict> {
         let runs: Vec<Run> = runs.into_iter().map(|(_, run)| run).collect();
         let page = page::comparison(&runs[0], &runs[1..], &texts.join("\n"));
         write_atomically(path, page.as_bytes())?;
-        let _ = writeln!(io::stdout(), "wrote {}", path.display());
+        printed = printed.and(print(format!("wrote {}\n", path.display())));
     }
+    printed?;
     Ok(verdict)
 }
 

@@ -4,9 +4,8 @@ use clap::{Args, Subcommand};
 use netping_client::{plan::Destination, probe::metrics::ServerSource, service};
 use netping_protocol::{scheme::Protocol, target::Target};
 
-use super::text::print;
 use crate::{
-    args::{secure::CredentialArgs, service::SchemaArgs},
+    args::{export::print, secure::CredentialArgs, service::SchemaArgs},
     error::{Verdict, require},
 };
 

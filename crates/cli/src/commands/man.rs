@@ -6,8 +6,8 @@ use anyhow::Context;
 use clap::Args;
 use clap_complete::Shell;
 
-use super::{help, text::print};
-use crate::error::Verdict;
+use super::help;
+use crate::{args::export::print, error::Verdict};
 
 /// Flags of `netping man`.
 #[derive(Debug, Clone, Args)]

@@ -86,8 +86,7 @@ pub fn run(args: &MergeArgs) -> anyhow::Result<Verdict> {
         tell(&format!("error: {error:#}"));
         return Ok(Verdict::Unsaved);
     }
-    // The file is written even if nobody reads this.
     let text = format!("{}\n{}", text::tables(&merged), validity::describe(&merged));
-    let _ = say(Some(&args.json), &text);
+    say(Some(&args.json), &text)?;
     Ok(Verdict::Success)
 }

@@ -19,7 +19,6 @@ pub mod quick;
 pub mod report;
 pub mod run;
 pub mod serve;
-mod text;
 pub mod throughput;
 mod validity;
 

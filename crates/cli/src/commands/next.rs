@@ -8,9 +8,10 @@ use netping_measure::status::Status;
 use netping_report::{ab, table::wrap, text::tables};
 use netping_results::{ab::Decision, condition::Condition, run::Run};
 
-use super::{ab::FEWEST, text::print, validity};
+use super::{ab::FEWEST, validity};
 use crate::{
     args::{
+        export::print,
         output::{LimitArgs, ToleranceArgs},
         share::share_in_percent,
         time::positive,

@@ -1,9 +1,6 @@
 //! `netping report`: result files as tables, as a page, as charts, or in other formats.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::path::PathBuf;
 
 use clap::Args;
 use netping_report::{page, table::wrap, text};
@@ -11,7 +8,11 @@ use netping_results::run::Run;
 
 use super::{run::read_published, validity};
 use crate::{
-    args::{choice::Named, export::Exports, paths::apart},
+    args::{
+        choice::Named,
+        export::{Exports, print},
+        paths::apart,
+    },
     error::Verdict,
 };
 
@@ -69,7 +70,6 @@ pub fn run(args: &ReportArgs) -> anyhow::Result<Verdict> {
             written.push(wrap(&format!("{tables}\n{verdict}"), usize::MAX));
         }
     }
-    // The files are written even if nobody reads this.
-    let _ = writeln!(io::stdout(), "{}", written.join("\n"));
+    print(written.join("\n") + "\n")?;
     Ok(Verdict::Success)
 }

@@ -36,13 +36,11 @@ impl Console {
     /// Prints a part of the result, broken at words to fit the terminal.
     pub fn say(&self, text: &str) {
         self.progress.hidden(|| {
-            // A reader that closed the pipe has read enough; the measurement and its file go on.
+            // The measurement and its file go on.
             if let Err(error) = say(self.json.as_ref(), &wrap(text, usize::MAX))
-                && error.kind() != io::ErrorKind::BrokenPipe
                 && !self.broken.replace(true)
             {
-                let failure = "cannot write the results to standard output";
-                let _ = writeln!(io::stderr(), "error: {failure}: {error}");
+                let _ = writeln!(io::stderr(), "error: {error:#}");
             }
         });
     }

@@ -76,8 +76,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Verdict> {
         found.extend(server::look(plan, args.connections, max_error, &interrupt));
     }
     let text = format!("{}\n{}", describe(&found), machine::verdict(&found));
-    // The exit code tells, even if nobody reads this.
-    let _ = say(args.json.as_ref(), &text);
+    let printed = say(args.json.as_ref(), &text);
     if let Some(to) = &args.json {
         let json = serde_json::to_string_pretty(&found)? + "\n";
         if let Err(error) = to.write(&json) {
@@ -85,6 +84,7 @@ pub fn run(args: &CheckArgs) -> anyhow::Result<Verdict> {
             return Ok(Verdict::Unsaved);
         }
     }
+    printed?;
     let is_wrong = found.iter().any(|own| own.state == Grade::Wrong);
     Ok(if is_wrong {
         Verdict::Condition

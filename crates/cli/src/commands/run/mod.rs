@@ -14,11 +14,10 @@ use netping_results::run::Run;
 
 use self::write::of_command_line;
 pub use self::{published::read_published, scenario::Scenario, words::Given};
-use super::text::print;
 use crate::{
     args::{
         choice::Named,
-        export::{JsonTo, say},
+        export::{JsonTo, print, say},
         in_step::InStepArgs,
         output::gateway,
     },
@@ -77,8 +76,7 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Verdict> {
         let is_stdout = |own: &&JsonTo| own.file().is_none();
         let to_stdout = results.iter().find(is_stdout);
         let tables = text::published(&scenario.published, &runs);
-        // The files are written even if nobody reads this.
-        let _ = say(to_stdout, &format!("\n{tables}"));
+        say(to_stdout, &format!("\n{tables}"))?;
     }
     Ok(verdict)
 }
