@@ -246,11 +246,34 @@ where
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::Empty;
+    use std::convert::Infallible;
+
+    use http_body_util::{BodyExt, Empty, StreamBody};
     use netping_serving::testing::accepted;
-    use tonic::codegen::http;
+    use tokio::time::timeout;
+    use tokio_stream::{StreamExt, iter, pending};
+    use tonic::{Code, codegen::http};
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_does_not_come_whole_ends_after_its_time() {
+        let (accepted, ..) = accepted();
+        let part = BodyFrame::data(Bytes::from_static(&[0, 0, 0, 0, 2, 7]));
+        let parts = iter([Ok::<_, Infallible>(part)]).chain(pending());
+        let request = http::Request::post("http://localhost:8003/echopb.Echo/Echo");
+        let request = request.body(StreamBody::new(parts)).unwrap();
+        let head = Head::of(request.uri(), request.headers());
+        let request = RequestBody::of(request, &head, Some(accepted.connection()));
+        let mut body = request.into_body();
+        assert!(body.frame().await.unwrap().is_ok());
+        // By default, it has 30 s.
+        let early = timeout(Duration::from_secs(29), body.frame()).await;
+        assert!(early.is_err());
+        let late = timeout(Duration::from_mins(1), body.frame()).await;
+        let status = Status::from_error(late.unwrap().unwrap().unwrap_err());
+        assert_eq!(status.code(), Code::DeadlineExceeded);
+    }
 
     #[tokio::test]
     async fn an_unusual_head_holds_memory_until_its_request_ends() {
