@@ -484,9 +484,17 @@ fn what_cannot_be_printed_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (json, page, certs) = (path("run.json"), path("page.html"), path("certs"));
-    let measure = ["latency", &server.url, "--samples=100", "--warmup=0s"];
+    let scenario = path("scenario.toml");
+    let step = format!(
+        "latency {} -n 100 --server-metrics off --json {json}",
+        server.url
+    );
+    let row = format!("target = '{}', kind = 'latency', min = '1s'", server.url);
+    let published = format!("[[published]]\nsource = 'a study'\nrows = [{{ {row} }}]\n");
+    fs::write(&scenario, format!("[[step]]\nrun = '{step}'\n{published}")).unwrap();
     for (code, args) in [
-        (6, [&measure[..], &NO_METRICS, &["--json", &json]].concat()),
+        (6, step.split(' ').collect()),
+        (6, vec!["run", &scenario]),
         (3, vec!["report", &json]),
         (3, vec!["compare", &json, &json, "--html", &page]),
         (3, vec!["certs", "--out", &certs]),
@@ -499,7 +507,9 @@ fn what_cannot_be_printed_is_an_error() {
         let text = stderr(&output);
         assert_eq!(output.status.code(), Some(code), "{args:?}: {text}");
         let told = text.matches("cannot write the results to standard output");
-        assert_eq!(told.count(), 1, "{args:?}: {text}");
+        // The step of a scenario says so, and the scenario.
+        let times = if args[0] == "run" { 2 } else { 1 };
+        assert_eq!(told.count(), times, "{args:?}: {text}");
     }
     // Files are written nevertheless.
     for file in [page, path("certs/ca.pem")] {

@@ -76,7 +76,10 @@ pub fn run(args: &RunArgs) -> anyhow::Result<Verdict> {
         let is_stdout = |own: &&JsonTo| own.file().is_none();
         let to_stdout = results.iter().find(is_stdout);
         let tables = text::published(&scenario.published, &runs);
-        say(to_stdout, &format!("\n{tables}"))?;
+        if let Err(error) = say(to_stdout, &format!("\n{tables}")) {
+            tell(&format!("error: {error:#}"));
+            verdict = verdict.max(Verdict::Unsaved);
+        }
     }
     Ok(verdict)
 }
