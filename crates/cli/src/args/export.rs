@@ -11,7 +11,7 @@ use clap::{Arg, ArgMatches, Args, Command, FromArgMatches};
 use netping_report::export::{ExportError, FORMATS, Format};
 use netping_results::{file::save::write_atomically, run::Run};
 
-/// What failed where standard output takes nothing.
+/// Text of the error of a failed write to standard output.
 const UNWRITTEN: &str = "cannot write the results to standard output";
 
 /// The format of a page.
