@@ -6,7 +6,7 @@ mod common;
 use std::{
     collections::HashSet,
     fs,
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::TcpStream,
     process::Stdio,
 };
@@ -514,6 +514,31 @@ fn what_cannot_be_printed_is_an_error() {
     // Files are written nevertheless.
     for file in [page, path("certs/ca.pem")] {
         assert!(fs::exists(&file).unwrap(), "{file}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_read_enough_is_no_error() {
+    let server = Server::start("tokio", &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let json = folder.path().join("run.json").display().to_string();
+    let measure = ["latency", &server.url, "--samples=100", "--json", &json];
+    for args in [
+        [&measure[..], &NO_METRICS].concat(),
+        vec!["report", &json],
+        vec!["man"],
+    ] {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let mut client = netping();
+        let client = client.args(&args).stdout(writer).stderr(Stdio::piped());
+        let output = client.output().unwrap();
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{args:?}: {}",
+            stderr(&output)
+        );
     }
 }
 
